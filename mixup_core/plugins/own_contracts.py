@@ -1,4 +1,4 @@
-"""OWN: checks of a model, law or operation of a plugin by itself, before a run trains with it."""
+"""OWN: checks of a model, law, operation or augmentation by itself, before a run trains with it."""
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from mixup_core.contracts import first_outside, require_quantiles, weights_of
+from mixup_core.images.augmentations.augmentation import Augmentation
 from mixup_core.images.batches import Mixer
 from mixup_core.images.choices.models import Model
 from mixup_core.images.forward import HiddenMix, forward
@@ -133,6 +134,19 @@ def _mixing(operation: Operation, sizes: Sequence[int] = (1, 6, 41, 128)) -> Non
             )
 
 
+def _augmented(augmentation: Augmentation) -> None:
+    rng = np.random.default_rng(0)
+    for channels, batch in itertools.product((1, 3), (1, 41)):
+        pixels = torch.randint(256, (batch, channels, 16, 16), dtype=torch.uint8)
+        drawn = augmentation.draw((2, batch), (16, 16), rng)
+        values = torch.empty(batch, 0) if drawn is None else torch.from_numpy(drawn)[0]
+        images = augmentation.on_images(augmentation.on_pixels(pixels, values).float(), values)
+        if images.shape != pixels.shape or not images.isfinite().all():
+            raise BrokenError(
+                f"images of shape {tuple(pixels.shape)} became {tuple(images.shape)}, or not finite"
+            )
+
+
 OWN: Mapping[str, tuple[str, Callable[[Any], None], Callable[[Any], None]]] = {
     "model": ("the network returns logits, and `has_batch_norm` is right", _network, _network),
     "law": ("quantiles increase within [0, 1], and draws have this distribution", _law, _weights),
@@ -140,6 +154,7 @@ OWN: Mapping[str, tuple[str, Callable[[Any], None], Callable[[Any], None]]] = {
         "label weights are in [0, 1], and its input images stay unchanged",
         _mixing, partial(_mixing, sizes=(7, 41)),
     ),
+    "augmentation": ("images of one and of three channels stay images", _augmented, _augmented),
 }  # fmt: skip
 """By noun: a statement that only classes of this noun must meet, the function that checks it, and
 the function that checks it at the ends of the ranges of fields."""

@@ -53,6 +53,16 @@ class Layered(Operation):
     def mix(self, own, beside, lam, drawn):
         return own, lam
 """
+NOISY = """
+from mixsweep.plugins import Augmentation
+@value
+class Noisy(Augmentation):
+    tag = "noisy"
+    def draw(self, shape, size, rng):
+        return rng.random((*shape, *size)).astype("float32")
+    def on_images(self, images, drawn):
+        return images + drawn.view({shape})
+"""
 OF_EVALUATION = """
 @value
 class Largest(Probe):
@@ -159,6 +169,8 @@ def faulty(fault: str) -> str:
             TRIANGULAR + DECLARED.format(name="is_symmetric", value=True),
             ENDS, "with peak=64: `is_symmetric` is True",
         ),
+        (NOISY.format(shape="images.shape"), "three channels", "(on_images): RuntimeError"),
+        (NOISY.format(shape="1, *images.shape"), "three channels", "became (1, 1, 1, 16, 16)"),
         (LAYERED, "label weights", "`layer` returns 2, more than `deepest_layer`, which is 1"),
         (
             TRIANGULAR + DRAWN.format(drawn="rng.random(shape)"),
@@ -346,6 +358,9 @@ def test_plugins_with_fields_of_every_kind_meet_the_contracts(
             id="a value that does not fit the made-up images",
         ),
         pytest.param(OF_EVALUATION, id="a probe of evaluations"),
+        pytest.param(
+            NOISY.format(shape="len(images), 1, 16, 16"), id="one random value for all channels"
+        ),
         pytest.param(
             faulty("value = np.float32(1) + np.spacing(1.0)"),
             id="a number of NumPy that exceeds its bound by rounding",
