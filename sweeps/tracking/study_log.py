@@ -61,6 +61,9 @@ _STATUSES: Mapping[Outcome, Status] = {
 }
 """Status in MLflow of a run that no driver is training, by outcome of the run."""
 _MAX_DIFFERENCES = 3
+_LONGEST_TITLE = 200
+"""Largest number of characters of a title: a database server has 250 for a name, which for a run
+also names the seed."""
 _LONGEST_SOURCE = 65_535
 """Largest number of characters that MLflow accepts in the source of a dataset."""
 _COLOURS = (
@@ -283,7 +286,7 @@ class StudyLog:
                     for path, value in params.items()
                     if entry.params.get(path) != value
                 ]
-                return " ".join([title, *differing[:_MAX_DIFFERENCES]])
+                return " ".join([title, *differing[:_MAX_DIFFERENCES]])[:_LONGEST_TITLE]
         return title
 
     def _grouping_tags(self, arm: str) -> dict[str, str]:

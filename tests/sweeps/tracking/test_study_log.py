@@ -13,6 +13,7 @@ import torch
 from mlflow import MlflowClient
 
 from mixup_core.config.written_forms import flatten
+from mixup_core.images.choices.models import Mlp
 from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.training import TrainingState
 from mixup_core.store.checkpoints import Store
@@ -80,6 +81,19 @@ def test_seed_runs_are_children_of_their_arm_with_every_grouping_tag(
     store.predictions.write(stage.key, results[0].records[-1], b"logits")
     assert (tmp_path / seeds["erm erm seed=0"].data.tags["predictions"]).is_file()
     assert "predictions" not in seeds["midpoint midpoint seed=0"].data.tags
+
+
+def test_names_with_long_settings_fit_into_a_database_and_name_their_seed(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    deep = replace(study.arms["erm"], model=Mlp(hidden=(11,) * 99))
+    for arms in (study.arms, {**study.arms, "erm": deep}):
+        either = replace(study, arms=arms)
+        write(log_of(either, home), results_of(either, 1, 0, 1, 0))
+    found = [*at_level(study, client, "config"), *at_level(study, client, "seed")]
+    names = {run.info.run_name for run in found}
+    assert len(names) == len(found)
+    assert max(map(len, names)) <= 250
 
 
 def test_an_arm_shows_the_mean_of_its_seeds_by_epochs_trained(
