@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from mixup_core.config.written_forms import plugins_of
 from mixup_core.contracts import ContractError
 from mixup_core.faults import fault_of
-from mixup_core.keys import stage_keys
+from mixup_core.keys import run_key, stage_keys
 from mixup_core.numeric_settings import (
     InstructionsError,
     fix_precision,
@@ -116,6 +116,7 @@ def train(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) ->
             f"torch {torch.__version__} does not see the GPU that the run has reserved; fix the "
             "GPU driver or torch on that node, or train with --gpus-per-run 0",
         )
+    _require_no_divergence(assignment)
     device = "cuda" if assignment.on_gpu else "cpu"
     storing = Storing(assignment, device, place)
     process = storing.resume(lambda: _started(assignment, device))
@@ -135,6 +136,14 @@ def train(assignment: Assignment, driver: "Driver", place: Mapping[str, str]) ->
                 driver.report(epochs=epochs, trained=True, rows=storing.take_rows())
                 reported_at = time.monotonic()
     return driver.said(epochs=epochs, trained=True, rows=storing.take_rows(), done=True)
+
+
+def _require_no_divergence(assignment: Assignment) -> None:
+    """Raise the divergence of a run that another driver recorded; a launch deletes earlier ones."""
+    key = run_key(assignment.config)
+    failure = Store(assignment.store).failures.read_all([key]).get(key)
+    if failure is not None and failure.kind == "diverged":
+        raise DivergedError(failure.message, failure.epoch or 0)
 
 
 def _device_name(place: Mapping[str, str]) -> str:

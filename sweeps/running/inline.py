@@ -39,6 +39,9 @@ _LOOK_EVERY = 1.0
 """Seconds between two checks for a request to stop now."""
 
 
+_NO_TIME = "no further run would end in time (--until); run the same command again to continue"
+
+
 class _OutOfTime(BaseException):
     """The first epochs of a run show that the run would not end before the deadline."""
 
@@ -52,6 +55,10 @@ class Deadline:
     clock: Callable[[], float] = time.monotonic
     _per_work: dict[str, list[float]] = field(default_factory=dict)
     """Measured seconds per unit of work of each epoch, by arm."""
+
+    @property
+    def is_over(self) -> bool:
+        return self.at is not None and self.clock() >= self.at
 
     def learn(self, run: Run, seconds: Iterable[float]) -> None:
         work = problem_of(run.config).cost.work(run.config)
@@ -120,12 +127,9 @@ def train_inline(  # noqa: PLR0913  independent objects that the caller opens
         _stoppable(store, source.study.name, lease),
     ):
         queue = RunQueue(source, monitor.join, source.more(()), by_seed=True, claims=claims)
-        while (planned := _awaited(queue, monitor)) is not None:
+        while (planned := _awaited(queue, monitor, deadline)) is not None:
             if not deadline.allows(planned.run, planned.epochs_to_train):
-                monitor.note(
-                    "no further run would end in time (--until); run the same command again to "
-                    "continue"
-                )
+                monitor.note(_NO_TIME)
                 break
             require_store(store)
             assignment = Assignment.of(
@@ -159,8 +163,12 @@ def train_inline(  # noqa: PLR0913  independent objects that the caller opens
     )
 
 
-def _awaited(queue: RunQueue, monitor: Monitor) -> PlannedRun | None:
+def _awaited(queue: RunQueue, monitor: Monitor, deadline: Deadline) -> PlannedRun | None:
+    """Return the next run; wait for those that other drivers train, at most to the deadline."""
     while (planned := queue.next()) is None and queue.is_waiting:
+        if deadline.is_over:
+            monitor.note(_NO_TIME)
+            break
         monitor.step()
         time.sleep(_LOOK_EVERY)
     return planned

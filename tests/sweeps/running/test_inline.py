@@ -1,5 +1,6 @@
 """The inline engine: no Ray, seed by seed, with a time limit, and usable in a debugger."""
 
+import itertools
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from mixup_core.store.checkpoints import Store
-from sweeps.leasing.lease import Lease, Stop, ask_to_stop
+from sweeps.leasing.lease import Claims, Lease, Stop, ask_to_stop
 from sweeps.running import inline
 from sweeps.running.inline import Deadline, train_inline
 from sweeps.searching.sources import RunSource
@@ -19,6 +20,7 @@ from sweeps.study.study import Study
 from sweeps.tracking.tracker import Tracker
 from tests import toy
 from tests.conftest import CommandLines
+from tests.filled import fail
 from tests.interpreters import run_python
 
 ARMS = {
@@ -111,6 +113,34 @@ def test_a_first_run_stops_when_its_epochs_show_that_the_deadline_will_pass(
     assert len(first.facts) == 1
     _, (first, second) = _train(study, store)
     assert (first.outcome, second.outcome) == ("complete", "complete")
+
+
+def test_a_launch_waits_for_a_run_of_another_driver_at_most_to_its_deadline(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inline, "_LOOK_EVERY", 0.01)
+    study = replace(SCHOOL, arms={"still": ARMS["still"]}, seeds=(0,))
+    clock = itertools.count()
+    with Lease.acquire(store, "other", "mixsweep run other") as lease:
+        claims = Claims(store=store, study="other", token=lease.token)
+        assert claims.take(study.runs()[0].key)
+        _, (result,) = _train(study, store, Deadline(at=20.0, clock=lambda: float(next(clock))))
+    assert result.outcome == "missing"
+
+
+def test_a_run_that_diverged_meanwhile_under_another_driver_is_not_trained(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study, begin = replace(SCHOOL, arms={"still": ARMS["still"]}, seeds=(0,)), inline.attempt
+
+    def late(*arguments: object) -> object:
+        fail(store, study.runs()[0], "diverged", "loss=inf", 2)
+        return begin(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(inline, "attempt", late)
+    _, (result,) = _train(study, store)
+    assert result.failure is not None
+    assert (result.outcome, result.failure.message, result.stage) == ("diverged", "loss=inf", None)
 
 
 @pytest.mark.parametrize("how", ["finish", "now"])
