@@ -218,7 +218,10 @@ def parsed_predictions(content: bytes | None) -> "Predictions | None":
 
 
 def failures_of(runs: Iterable[Run], store: Store) -> Mapping[str, Failure]:
-    """Return failures by run key; a run whose teacher diverged counts as diverged."""
+    """Return failures by run key; a run whose teacher diverged counts as diverged.
+
+    A run that diverged here, but is stored whole, for example from an archive, is finished.
+    """
     if not (listed := store.failures.keys()):
         return {}  # the usual case; keys are slow to compute
     by_key = {run.key: run for run in runs}
@@ -227,6 +230,7 @@ def failures_of(runs: Iterable[Run], store: Store) -> Mapping[str, Failure]:
     if all(failure.kind != "diverged" for failure in failures.values()):
         return failures
     stored = store.keys()
+    whole = {key for key, run in by_key.items() if stage_keys(run.config)[-1] in stored}
 
     def of_teachers(run: Run) -> Failure | None:
         if run.teacher is None or stage_keys(run.teacher)[-1] in stored:
@@ -245,9 +249,9 @@ def failures_of(runs: Iterable[Run], store: Store) -> Mapping[str, Failure]:
             attempts=0,
         )
         for key, run in by_key.items()
-        if stage_keys(run.config)[-1] not in stored and (failure := of_teachers(run)) is not None
+        if key not in whole and (failure := of_teachers(run)) is not None
     }
-    return {**failures, **taken_over}
+    return {key: failures[key] for key in failures.keys() - whole} | taken_over
 
 
 def diverged(failures: Mapping[str, Failure]) -> frozenset[str]:
