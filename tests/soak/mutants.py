@@ -128,7 +128,6 @@ class Place:
         """Return the source with the token changed so that it compiles; None if no change does."""
         for operator, occurrence in rng.sample(self.changes, len(self.changes)):
             mutated = mutate_code(source, get_operator(operator)(), occurrence)
-            assert mutated is not None
             with suppress(SyntaxError), warnings.catch_warnings(action="ignore"):
                 compile(mutated, self.module, "exec")
                 return self._mutant(source, mutated)
@@ -255,8 +254,6 @@ def _declarations(source: str) -> Iterator[tuple[tuple[int, int], tuple[int, int
             case ast.ClassDef(decorator_list=decorators):
                 found = decorators
         for span in found:
-            assert span.end_lineno is not None
-            assert span.end_col_offset is not None
             yield (span.lineno, span.col_offset - 1), (span.end_lineno, span.end_col_offset)
 
 
