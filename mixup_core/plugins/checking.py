@@ -21,8 +21,9 @@ from mixup_core.contracts import ContractError, noun_of_class
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
-from mixup_core.images.data.facts import Dataset
+from mixup_core.images.data.facts import Dataset, SplitName
 from mixup_core.images.data.fetching import data_root, is_present
+from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.epoch import Planned
 from mixup_core.images.objectives.objective import Guided
 from mixup_core.images.probes.probe import Probe
@@ -115,6 +116,11 @@ def _images(config: TrainConfig) -> None:
             f"info.smallest_class is {splits.info.smallest_class}, but the smallest class has "
             f"{fewest} training images"
         )
+    if (labels := DATASETS[config.data.name].labels) is None:
+        return
+    for split in get_args(SplitName):
+        if labels(data_root(), split).tolist() != getattr(splits, split).labels.tolist():
+            raise BrokenError(f"`labels` returns other {split} labels than `read`")
 
 
 def _read_again(config: TrainConfig) -> None:

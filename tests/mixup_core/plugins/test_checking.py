@@ -222,6 +222,10 @@ def faulty(fault: str) -> str:
         ),
         (TINY.replace("self.width, num_classes", "self.width, 3"), "the network returns", "(3, 3)"),
         (DOTS.replace("smallest_class=50", "smallest_class=9"), "its images agree", "has 50"),
+        (
+            DOTS.replace("read=read", "read=read, labels=lambda _, split: np.arange(len(split))"),
+            "its images agree", "`labels` returns other train labels than `read`",
+        ),
         (DOTS.replace("num_train=200", "num_train=100"), "its images agree", "must be uint8"),
         (
             DOTS.replace('default_rng(0 if split == "train" else 1)', "default_rng()"),
