@@ -27,14 +27,17 @@ from mixup_core.images.evaluation import (
 )
 from mixup_core.images.feasibility import unfit
 from mixup_core.images.forward import (
+    Batch,
     Forward,
+    HiddenMix,
     arithmetic,
     forward,
     gradient_norms,
     kernels,
     repeatable,
 )
-from mixup_core.images.objectives.objective import Objective
+from mixup_core.images.losses import Loss
+from mixup_core.images.objectives.objective import Minimised, Objective
 from mixup_core.images.probes.measuring import probed_values
 from mixup_core.images.probes.subject import Subject
 from mixup_core.images.training_state import TrainingState
@@ -203,7 +206,7 @@ def _train_epoch(
         with arithmetic(config.precision):
             # Frozen: order of these floating-point operations. After a change, the last bits of new
             # runs differ from stored runs of the same key; `make same-bits BASE=main` fails.
-            minimised = settings.objective.on(batch, student, loss, teacher)
+            minimised = _minimised(settings.objective, batch, student, loss, teacher)
             state.optimizer.zero_grad()
             minimised.loss.backward()  # type: ignore[no-untyped-call]
         factor = config.lr_schedule.factor(step, num_steps, config.epochs)
@@ -227,6 +230,26 @@ def _train_epoch(
     if is_made_by_plugin and not math.isfinite(batch.mixed.sum()):
         _require_finite(images, draws, epoch)
     return means
+
+
+def _minimised(
+    objective: Objective, batch: Batch, student: Forward, loss: Loss, teacher: Forward | None
+) -> Minimised:
+    """Evaluate an objective on a batch; one of a plugin must mix the hidden layer of the batch."""
+    if batch.hidden is None or not is_of_plugin(objective):
+        return objective.on(batch, student, loss, teacher)
+    used: list[HiddenMix | None] = []
+
+    def noted(images: Tensor, hidden: HiddenMix | None = None) -> Tensor:
+        used.append(hidden)
+        return student(images, hidden)
+
+    found = objective.on(batch, noted, loss, teacher)
+    if batch.hidden not in used:
+        raise ContractError(
+            objective, "does not mix the hidden layer of a batch; call `batch.logits(student)`"
+        )
+    return found
 
 
 def _require_weights(weights: list[Tensor], draws: Draws, settings: Epoch, epoch: int) -> None:

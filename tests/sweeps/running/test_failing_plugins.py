@@ -71,6 +71,7 @@ class Steep(Objective):
     def on(self, batch, student, loss, teacher):
         return Minimised(loss=batch.losses(student(batch.mixed), loss).mean() / 0)
 """
+UNMIXED = STEEP.replace("batch.losses(student(batch.mixed), loss)", "student(batch.mixed)")
 WRITING = """
 @value
 class Writing(Probe):
@@ -113,6 +114,13 @@ BROKEN: dict[str, tuple[str, dict[str, Any], str]] = {
     "number of weights": (
         SCALED.replace("weight = lam", "weight = lam[:7]"), MIXED,
         "the operation scaled (scale=1.0) returned label weights of shape (7,)",
+    ),
+    "hidden layer": (
+        UNMIXED, {
+            "model.name": "mlp", "mix.law": "midpoint",
+            "mix.operation": {"manifold": {"layers": [1]}}, "objective": "steep",
+        },
+        "the objective steep does not mix the hidden layer of a batch; call",
     ),
     "law": (
         WIDE.format("rng.random(shape) * 3 - 1"), {"mix.law": "wide"},
