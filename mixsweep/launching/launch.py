@@ -211,7 +211,8 @@ def _launch(  # noqa: PLR0913  the parts of a launch, opened by the caller, and 
         _check(request, options, plan)
     if not plan.finished:
         request.say_elsewhere()
-    begun_ms = enter(request.grown, store, request.command)
+    begun = request.grown
+    begun_ms = enter(begun, store, request.command)
     source = source_of(request, plan, keeps)
     tracker = _opened_tracker(request, lease, is_over, tracks=tracks, is_inline=options.is_inline)
     tracker.on_epochs = told
@@ -244,12 +245,15 @@ def _launch(  # noqa: PLR0913  the parts of a launch, opened by the caller, and 
             tracker.grow(source.study)
             tracker.log_report(report.folder, report.markdown)
             log_network(tracker, source.study, store)
-            enter(source.study, store, request.command, begun_ms)
         except HeadLostError:
             raise
         except Exception:
             _close(tracker, source, store)
             raise
+        finally:
+            # Also of a launch that was cut: `status` would call its study finished.
+            if source.study.runs() != begun.runs() and lease.is_held():
+                enter(source.study, store, request.command, begun_ms)
         _close(tracker, source, store)
     if tracker.trouble is None:
         keep(request, results, report)

@@ -11,8 +11,10 @@ import mixsweep
 from mixsweep.apart import Order, launch_apart
 from mixsweep.launching.launch import LaunchOptions
 from mixsweep.request import RefusedError
+from mixup_core.store.checkpoints import Store
 from sweeps.machine.home import Home
 from sweeps.running.head import HeadLostError
+from sweeps.state.ledger import launches
 from tests.interpreters import run_python
 from tests.mixsweep.test_mixsweep import STUDY as TWO_ARMS
 
@@ -117,6 +119,24 @@ def test_a_function_of_the_caller_gets_each_epoch_once_and_can_end_the_launch(
     assert told[3:] == [("erm", 5, 1)]
     results = mixsweep.run(three, "seeds=[5, 6]", home=tmp_path)
     assert list(results.runs["outcome"]) == ["complete"] * 2
+
+
+def test_the_list_of_studies_has_the_points_of_a_search_that_was_interrupted(
+    tmp_path: Path,
+) -> None:
+    data = {"name": "digits", "num_train": 64, "val_size": 64}
+    space = {"batch_size": {"int": [8, 32]}}
+    search = {"space": space, "points": 2, "objective": "val/error"}
+    sought = {**STUDY, "base": {**STUDY["base"], "data": data}, "seeds": 2, "search": search}
+
+    def stop(arm: str, *_: object) -> None:
+        if arm != "erm":
+            raise LookupError(arm)
+
+    with pytest.raises(LookupError):
+        mixsweep.run(sought, home=tmp_path, on_epoch=stop)
+    (launch,) = launches(store := Store(str(tmp_path / "store")))
+    assert (launch.num_finished(store.keys()), len(launch.ends)) == (3, 4)
 
 
 @pytest.mark.slow
