@@ -17,7 +17,7 @@ from mixup_core.records import AVERAGED, EpochRecord
 from mixup_core.seeding import stream
 
 # The first optimizer of a process imports much of torch. Make one now, before a run waits for it.
-torch.optim.SGD([torch.empty(0)], lr=0.0)
+torch.optim.SGD([torch.empty(0)])
 
 
 @dataclass(kw_only=True, slots=True)

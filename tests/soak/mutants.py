@@ -73,7 +73,10 @@ MODULES: Mapping[str, Sequence[str]] = {
     ],
     "reports/numbers/calibration.py": ["tests/reports/numbers/test_calibration.py"],
     "mixup_core/images/networks.py": ["tests/mixup_core/images/test_networks.py"],
-    "mixup_core/images/training_state.py": ["tests/mixup_core/images/test_training.py"],
+    "mixup_core/images/training_state.py": [
+        "tests/mixup_core/images/test_training.py",
+        "tests/mixup_core/images/test_optimizers.py",
+    ],
     "mixup_core/images/training.py": [
         "tests/mixup_core/images/test_training.py",
         "tests/mixup_core/images/test_optimizers.py",

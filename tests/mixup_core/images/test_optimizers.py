@@ -130,11 +130,11 @@ def test_a_warm_up_ends_at_the_full_rate_and_is_followed_by_the_schedule() -> No
 def test_the_optimizer_uses_the_scheduled_learning_rate(
     config: TrainConfig, splits: Splits
 ) -> None:
-    config = with_values(config, {"optimizer.name": "sgd", "optimizer.lr": 0.5, "batch_size": 96})
+    config = with_values(config, {"optimizer.name": "sgd", "optimizer.lr": 0.5, "batch_size": 48})
     cosine = with_values(config, {"lr_schedule": {"cosine": {"warm_up": 1}}})
     state = TrainingState.initial(cosine, splits.info, CPU)
     for epoch, _ in enumerate(fit(cosine, splits, state)):
-        factor = cosine.lr_schedule.factor(epoch, 1, 4)
+        factor = cosine.lr_schedule.factor(2 * epoch + 1, 2, 4)
         assert state.optimizer.param_groups[0]["lr"] == 0.5 * factor
 
 

@@ -3,7 +3,9 @@ import itertools
 import math
 import pickle
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -45,6 +47,8 @@ def test_predictions_after_the_last_evaluation_reuse_its_logits(
     config = with_values(config, {"averaging": {"ema": 0.5}})
     state = TrainingState.initial(config, splits.info, CPU)
     run = Training(config=config, data=splits, device=CPU, state=state)
+    next(iter(run))
+    assert not run.state.logits
     list(run)
     again = TrainingState.initial(config, splits.info, CPU)
     loaded = Training(config=config, data=splits, device=CPU, state=again)
@@ -55,6 +59,15 @@ def test_predictions_after_the_last_evaluation_reuse_its_logits(
     assert Predictions.from_bytes(computed).splits["test"].logits.keys() == {"", AVERAGED}
     with pytest.raises(TypeError):
         loaded.predictions()
+
+
+def test_the_progress_of_an_epoch_is_the_share_of_its_batches(
+    config: TrainConfig, splits: Splits
+) -> None:
+    config = with_values(config, {"batch_size": 48})
+    state = TrainingState.initial(config, splits.info, CPU)
+    run = Training(config=config, data=splits, device=CPU, state=state)
+    assert [share for share in run.gradually() if isinstance(share, float)] == [0.5, 1.0] * 4
 
 
 def test_metrics_of_an_objective_are_recorded_per_image(
@@ -220,7 +233,7 @@ def test_a_non_finite_loss_ends_the_run_with_epoch_batch_law_and_rate(
     config: TrainConfig, splits: Splits
 ) -> None:
     hot = with_values(config, {"optimizer": Sgd(lr=1000.0, weight_decay=1e30)})
-    with pytest.raises(DivergedError, match=r"loss=.*epoch=0, batch=\d, law=Erm\(\), lr=1000\.0"):
+    with pytest.raises(DivergedError, match=r"loss=.*epoch=0, batch=1, law=Erm\(\), lr=1000\.0"):
         list(fit(hot, splits))
 
 
@@ -249,6 +262,15 @@ def test_code_in_a_stored_state_is_not_executed(config: TrainConfig, splits: Spl
         state.load_bytes(content.getvalue(), [])
     with pytest.raises(StateError, match="ArchiveError"):
         state.load_bytes(pickle.dumps(Payload(), protocol=2), [])
+
+
+def test_a_fault_of_the_machine_is_not_one_of_the_stored_state(
+    config: TrainConfig, splits: Splits, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = TrainingState.initial(config, splits.info, CPU)
+    monkeypatch.setattr(torch, "load", Mock(side_effect=MemoryError))
+    with pytest.raises(MemoryError):
+        state.load_bytes(state.to_bytes(), [])
 
 
 def test_the_trained_network_gives_the_outputs_of_its_run(config: TrainConfig) -> None:
@@ -282,3 +304,17 @@ def test_one_weight_of_one_layer_changes_by_one_ulp() -> None:
     assert isinstance(layer, nn.Conv2d | nn.Linear)
     old, new = (np.float32(network.state_dict()[name][place]) for network in (before, after))
     assert new == np.nextafter(old, np.float32(np.inf), dtype=np.float32)
+
+
+@pytest.mark.parametrize("index", range(4))
+def test_the_drawn_weight_is_the_one_that_moves(
+    monkeypatch: pytest.MonkeyPatch, index: int
+) -> None:
+    drawn = SimpleNamespace(integers=lambda total: index)
+    monkeypatch.setattr("mixup_core.images.training_state.stream", lambda *_: drawn)
+    network = nn.Sequential(nn.Linear(2, 1), nn.Linear(1, 2))
+    weights = [part for part in network.parameters() if part.ndim > 1]
+    before = torch.cat([part.flatten() for part in weights])
+    move_one_weight(network, seed=0)
+    after = torch.cat([part.flatten() for part in weights])
+    assert (before != after).nonzero().flatten().tolist() == [index]
