@@ -27,7 +27,7 @@ class BasicBlock(nn.Module):
         self.conv2 = _conv3x3(channels, channels, 1)
         self.bn2 = nn.BatchNorm2d(channels)
         self.shortcut: nn.Module = nn.Identity()
-        if stride != 1 or in_channels != channels:
+        if stride != 1:  # so do the channels change
             self.shortcut = nn.Sequential(
                 _Projection(in_channels, channels, 1, stride=stride, bias=False),
                 nn.BatchNorm2d(channels),
@@ -50,7 +50,7 @@ class ResNet(nn.Module):
         num_classes: int,
         width: int,
         num_blocks: Sequence[int],
-        stem_stride: int = 1,
+        stem_stride: int,
     ) -> None:
         super().__init__()
         # Frozen: names and order of the layers in this file. After a change, stored states cannot
@@ -185,7 +185,7 @@ class Average(AveragedModel):
     @torch.no_grad()
     def update_parameters(self, model: nn.Module) -> None:
         own, now = ([*part.parameters(), *part.buffers()] for part in (self.module, model))
-        self._has_begun = self._has_begun or bool(self.n_averaged > 0)
+        self._has_begun = self._has_begun or bool(self.n_averaged)
         for is_float in (True, False):  # the update of a list needs tensors of one kind
             averages, values = (
                 [tensor for tensor in part if tensor.is_floating_point() == is_float]

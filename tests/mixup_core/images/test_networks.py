@@ -91,6 +91,15 @@ def test_the_narrow_resnet_has_the_expected_convolutions() -> None:
     ]  # fmt: skip
 
 
+def test_the_hidden_layers_of_a_resnet_end_its_stages() -> None:
+    network: Any = NarrowResNet().initialised(2, 10, 32, seed=0)
+    shapes = []
+    for layer in network.hidden_layers:
+        layer.register_forward_hook(lambda _, __, hidden: shapes.append(hidden.shape[1:]))
+    network(torch.zeros(2, 2, 32, 32))
+    assert shapes == [(12, 16, 16), (24, 8, 8), (48, 4, 4)]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scaled(Model):
     name: ClassVar = "scaled"
