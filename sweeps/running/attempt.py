@@ -244,6 +244,13 @@ def _teacher(assignment: Assignment) -> Teacher | None:
     store = Store(assignment.store)
     stage = store.read(stage_keys(assignment.teacher)[-1])
     state = None if stage is None else store.states.read(stage)
+    if stage is not None and state is None:
+        raise StoreError(
+            "the teacher was trained earlier without keeping its weights, and training it again "
+            "gave other numbers, as on a GPU without `deterministic: true`. Forget the results of "
+            "all studies and settings that contain it (`mixsweep store prune ... --forget`), and "
+            "run the same command again."
+        )
     if state is None:
         raise StoreError(
             "the last state of the teacher is not in the store: the teacher failed, or its state "

@@ -20,7 +20,7 @@ from sweeps.study.study import Study
 from sweeps.tracking.tracker import Tracker
 from tests import toy
 from tests.conftest import CommandLines
-from tests.filled import fail
+from tests.filled import fail, put_epochs
 from tests.interpreters import run_python
 
 ARMS = {
@@ -141,6 +141,19 @@ def test_a_run_that_diverged_meanwhile_under_another_driver_is_not_trained(
     _, (result,) = _train(study, store)
     assert result.failure is not None
     assert (result.outcome, result.failure.message, result.stage) == ("diverged", "loss=inf", None)
+
+
+def test_a_teacher_that_is_trained_again_with_other_numbers_is_named_as_the_cause(
+    store: Store,
+) -> None:
+    arms = {arm: ARMS[arm] for arm in ("master", "pupil")}
+    study = replace(SCHOOL, arms=arms, seeds=(0,), baseline="master")
+    put_epochs(store, study.runs_of("master")[0], 5)
+    _, (master, pupil) = _train(study, store)
+    assert (master.outcome, pupil.outcome) == ("complete", "failed")
+    assert pupil.failure is not None
+    assert "gave other numbers" in pupil.failure.message
+    assert "--forget" in pupil.failure.message
 
 
 @pytest.mark.parametrize("how", ["finish", "now"])
