@@ -171,7 +171,7 @@ def summarise(values: Sequence[float], measure: Measure = ANY) -> Summary:
         raise ValueError(f"a mean needs at least one value, all of them finite, got ({values=}).")
     centre, sd, n = *_moments([float(value) for value in values]), len(values)
     if sd is None:
-        return Summary(n=1, mean=centre, sd=None, ci_low=None, ci_high=None)
+        return Summary(n=n, mean=centre, sd=None, ci_low=None, ci_high=None)
     half = t_quantile(n, CONFIDENCE) * sd / math.sqrt(n)
     low: float | None = centre - half
     high: float | None = centre + half

@@ -62,6 +62,11 @@ def test_a_margin_must_be_positive_and_finite(relation: str, margin: float) -> N
     assert (error.rule, error.fields) == ("0 < margin < inf", ("margin",))
 
 
+@pytest.mark.parametrize("relation", ["less", "greater"])
+def test_a_strict_relation_has_no_margin(relation: str) -> None:
+    assert broken(margin=0.1, **{relation: ("a", "b")}).rule == f"{relation} must have no margin"
+
+
 @pytest.mark.parametrize(
     ("relation", "other"), [("within", ""), ("at_least", "`greater`"), ("at_most", "`less`")]
 )
@@ -163,6 +168,7 @@ def test_a_claim_about_ensembles_needs_compared_arms_and_a_prediction_metric(
         "networks": 5,
     }  # fmt: skip
     assert StatedComparison(**stated).terms == {"uniform": 1.0, "erm": -1.0}
+    StatedComparison(**stated | {"together": ("uniform", "erm")})
     with pytest.raises(RuleError, match=rule):
         StatedComparison(**{**stated, **change})
 
@@ -171,6 +177,8 @@ def test_an_interval_that_ends_at_a_bound_decides_only_a_claim_that_allows_the_b
     assert LESS.judge(-0.2, 0.0) == "undecided"
     assert LESS.judge(-0.2, -1e-9) == "holds"
     assert LESS.judge(0.0, 0.2) == "fails"
+    greater = StatedComparison(metric="test/error", greater=("a", "b"))
+    assert [greater.judge(*end) for end in ((-0.2, 0.0), (0.0, 0.2))] == ["fails", "undecided"]
     near = StatedComparison(metric="test/error", within=("a", "b"), margin=0.25)
     ends = ((-0.25, 0.25), (-0.5, -0.25), (0.25, 0.5))
     assert [near.judge(*end) for end in ends] == ["holds", "undecided", "undecided"]
@@ -200,9 +208,29 @@ def test_the_range_of_a_metric_decides_a_claim_only_if_no_value_could_differ(
     assert StatedComparison(metric="test/error", **sides).settled(0.0, 1.0) == verdict
 
 
-def test_a_number_at_an_end_of_a_range_leaves_one_difference_and_one_beyond_it_none() -> None:
-    half, less = (StatedComparison(metric="test/error", less=("a", b)) for b in (0.5, 0.4))
-    assert (half.settled(0.5, 1.0), less.settled(0.5, 1.0)) == ("undecided", "fails")
+@pytest.mark.parametrize(
+    ("sides", "least", "most", "verdict"),
+    [
+        ({"less": ("a", 0.5)}, 0.5, 1.0, "undecided"),
+        ({"less": ("a", 0.4)}, 0.5, 1.0, "fails"),
+        ({"less": ("a", 0.3)}, 0.1 * 3, 1.0, "undecided"),
+        ({"greater": ("a", 0.1 * 3)}, 0.0, 0.3, "undecided"),
+        ({"at_most": ("a", 0.25), "margin": 0.05}, 0.0, 0.1 * 3, "holds"),
+        ({"at_least": ("a", 0.4), "margin": 0.1}, 0.3, 1.0, "holds"),
+        ({"at_most": ("a", 0.5), "margin": 0.1}, 0.0, 0.9, None),
+        ({"at_least": ("a", 0.5), "margin": 0.1}, 0.1, 1.0, None),
+        ({"less": ("a", "b"), "of": "variance", "factor": 9.0}, 0.0, 1.0, None),
+    ],
+)
+def test_a_number_at_an_end_of_a_range_leaves_one_difference_and_one_beyond_it_none(
+    sides: dict[str, Any], least: float, most: float, verdict: str | None
+) -> None:
+    """Numbers that differ by rounding, such as 0.3 and 0.1 * 3, count as equal."""
+    assert StatedComparison(metric="test/error", **sides).settled(least, most) == verdict
+
+
+def test_a_claim_about_arms_with_equal_results_has_one_possible_difference() -> None:
+    assert LESS.settled(0.0, 1.0, LESS.merged({"b": "a"})) == "undecided"
 
 
 def until(**given: object) -> UntilDecided:
@@ -217,6 +245,7 @@ def until(**given: object) -> UntilDecided:
         ({"at_least": 2, "at_most": 4, "looks": 6}, (2, 3, 4)),
         ({"at_least": 5, "at_most": 5}, (5,)),
         ({"looks": (3, 4, 20)}, (3, 4, 20)),
+        ({"looks": (*range(3, 22), 30), "at_most": 30}, (*range(3, 22), 30)),
     ],
 )
 def test_planned_looks_are_closer_together_at_the_beginning(
