@@ -11,7 +11,7 @@ stage only if the state is stored, too.
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from mixup_core.keys import stage_keys
@@ -158,9 +158,8 @@ def plan_runs(
     sharers = Counter(key for _, keys in unfinished for key in keys)
     shared_keys = {key for key, number in sharers.items() if number > 1}
     trainers = {keys[-1]: run for run, keys in unfinished}
-    unfinished.sort(
-        key=lambda entry: (_num_teachers(entry[0], trainers), -_depth(entry[1], shared_keys))
-    )
+    unfinished.sort(key=lambda entry: _depth(entry[1], shared_keys), reverse=True)
+    unfinished.sort(key=lambda entry: _num_teachers(entry[0], trainers))
 
     resumable = {key for key, has_state in stored.items() if has_state}
     trained_by = {
@@ -170,7 +169,7 @@ def plan_runs(
         for epoch in planned.keep
         if epoch > planned.first_epoch
     }
-    placed: list[tuple[Run, tuple[str, ...], int, tuple[Need, ...]]] = []
+    placed: list[tuple[PlannedRun, tuple[str, ...]]] = []
     for run, keys in unfinished:
         start = _depth(keys, resumable)
         shared = _depth(keys, trained_by.keys())
@@ -182,25 +181,19 @@ def plan_runs(
             if taught_by in trained_by and taught_by not in resumable:
                 epochs = run.teacher.epochs
                 needs.append(Need(run=trained_by[taught_by], epoch=epochs, use="teacher"))
-        trained_by.update(dict.fromkeys(keys[max(start, shared) :], run.key))
-        placed.append((run, keys, start, tuple(needs)))
+        planned = PlannedRun(run=run, start=start, needs=tuple(needs), keep=frozenset())
+        trained_by.update(dict.fromkeys(keys[planned.first_epoch :], run.key))
+        placed.append((planned, keys))
 
-    users = Counter(key for run, keys, start, needs in placed for key in _used(keys, start, needs))
-    users.update(stage_keys(run.teacher)[-1] for run, *_ in placed if run.teacher is not None)
-    pending = [
-        PlannedRun(
-            run=run,
-            start=start,
-            needs=needs,
-            keep=frozenset(
-                epoch
-                for epoch, key in enumerate(keys, 1)
-                if users[key] > (key in _used(keys, start, needs))
-                or (epoch == len(keys) and key in kept)
-            ),
-        )
-        for run, keys, start, needs in placed
-    ]
+    users = Counter(key for planned, keys in placed for key in _used(planned, keys))
+    users.update(stage_keys(run.teacher)[-1] for run, _ in unfinished if run.teacher is not None)
+    pending = []
+    for planned, keys in placed:
+        used = _used(planned, keys)
+        keep = {epoch for epoch, key in enumerate(keys, 1) if users[key] > (key in used)}
+        if keys[-1] in kept:
+            keep.add(len(keys))
+        pending.append(replace(planned, keep=frozenset(keep)))
     return Plan(finished=tuple(finished), pending=tuple(_longest_first(pending)))
 
 
@@ -221,12 +214,12 @@ def _longest_first(pending: Sequence[PlannedRun]) -> list[PlannedRun]:
         work_left[key] = max([planned.epochs_to_train * per_epoch, *paths])
         for need in planned.needs:
             waiting.setdefault(need.run, []).append((need.epoch, work_left[key]))
-    return sorted(pending, key=lambda planned: -work_left[planned.run.key])
+    return sorted(pending, key=lambda planned: work_left[planned.run.key], reverse=True)
 
 
-def _used(keys: tuple[str, ...], start: int, needs: Iterable[Need]) -> tuple[str, ...]:
+def _used(planned: PlannedRun, keys: tuple[str, ...]) -> tuple[str, ...]:
     """Return the stage key that a run starts from; empty if it starts at epoch 0 or is complete."""
-    first = max([start, *(need.epoch for need in needs if need.use == "start")])
+    first = planned.first_epoch
     return (keys[first - 1],) if 0 < first < len(keys) else ()
 
 
