@@ -255,9 +255,9 @@ def _counting_variance(terms: Sequence[Term], total: float) -> float:
     sizes = [measure.size for _, _, measure in terms if measure.size is not None]
     if len(sizes) < len(terms):
         return 0.0
-    first = terms[0][0]
     if len(terms) == 1:
-        return first**2 * least_variance(total / first, min(sizes))
+        ((factor, _, _),) = terms
+        return factor**2 * least_variance(total / factor, min(sizes))
     step = smallest_step([factor for factor, _, _ in terms])
     return least_variance(total, min(sizes), step=step)
 

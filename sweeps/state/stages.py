@@ -242,7 +242,7 @@ def _depth(keys: tuple[str, ...], known: Collection[str]) -> int:
 
 def spare_bytes(runs: int) -> int:
     """Return the size up to which a final state is kept unneeded: 1 MB, for all runs 1 GB."""
-    return min(10**6, 10**9 // max(1, runs))
+    return 10**9 // max(1000, runs)
 
 
 def plan_keeping_results(store: Store, plan: Callable[[], Plan]) -> Plan:

@@ -409,15 +409,15 @@ def test_a_warm_started_search_uses_only_points_stored_at_every_seed(tmp_path: P
         "grid: {mix.law: [{beta: 0.5}, {beta: 8.0}, {beta: 50.0}], mix.switch_epoch: [4, 5, 10]}\n"
     )
     other = read(tmp_path, grid)
-    first = Driver(read(tmp_path, STUDY), tmp_path).run()
+    first = Driver(read(tmp_path, STUDY), tmp_path, gpus_per_run=1.0).run()
     for run in other.runs():
         mix = run.config.mix
         if (mix.law, mix.switch_epoch, run.seed) != (Beta(alpha=0.5), 4, 1):
             first._write(run, run.config.epochs, noisy(run.config))
     enter(other, first.store, "mixsweep run other")
     text = STUDY.replace("points: 6", "points: 20\n  seed: 1\n  warm_start: true")
-    study = read(tmp_path, text)
-    driver = Driver(study, tmp_path)
+    study = read(tmp_path, text + "  budget: {gpu_hours: 1000}\n")
+    driver = Driver(study, tmp_path, gpus_per_run=1.0)
     known = [point for point in points_of(driver) if point.is_known]
     # Of the grid 3 lie in the space at every seed: alpha 50 and switch 5 are outside it.
     assert driver.source.num_known == len(known) == 6 + 3
@@ -429,6 +429,8 @@ def test_a_warm_started_search_uses_only_points_stored_at_every_seed(tmp_path: P
     driver.run()
     assert len(points_of(driver)) == 20
     assert not {arm for arm, _ in driver.trained} & {point.arm for point in known}
+    of_arms = len(study.arms) * 3 * 20
+    assert driver.proposals.gpu_hours == pytest.approx((driver.epochs + of_arms) * 36 / 3600)
     again = Driver(study, tmp_path).run()
     assert (again.trained, again.source.num_known) == ([], 0)
 
