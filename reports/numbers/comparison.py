@@ -197,9 +197,10 @@ def contrast(terms: Sequence[Term]) -> Comparison:
     """Return the comparison of arms with the same seeds: a weighted sum of their values."""
     # Frozen: intervals and p values, which published tables repeat;
     # tests/reports/test_recomputed.py fails.
-    seeds = sorted(terms[0][1])
-    values = [[factor * by_seed[seed] for seed in seeds] for factor, by_seed, _ in terms]
-    differences = [sum(column) for column in zip(*values, strict=True)]
+    (_, first, _), *_ = terms
+    seeds = sorted(first)
+    values = [[factor * by_seed[seed] for factor, by_seed, _ in terms] for seed in seeds]
+    differences = [sum(row) for row in values]
     summary = summarise(differences)
     n, difference = summary.n, summary.mean
     if summary.sd is None:
@@ -265,7 +266,7 @@ def _counting_variance(terms: Sequence[Term], total: float) -> float:
 def _sign_flip_p(differences: Sequence[float]) -> float | None:
     if not MIN_SEEDS_SIGN_FLIP <= len(differences) <= MAX_SEEDS_SIGN_FLIP:
         return None
-    sums = np.zeros(1)
+    sums = np.array([0.0])
     for difference in differences:
         sums = np.concatenate([sums + difference, sums - difference])
     # The first sum has the observed signs. Equal sums may differ in their last bits.

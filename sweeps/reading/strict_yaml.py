@@ -207,7 +207,7 @@ class _Reader:
                     raise _NoYamlError(_line(event), "expected one document, got a second")
                 values.append(self._value(next(self._events), at, 1))
         self.places.setdefault(at, self._place_at(1))
-        return values[0] if values else None
+        return values.pop() if values else None
 
     def _value(self, event: yaml.Event, at: At, depth: int) -> Any:
         line = _line(event)
@@ -264,13 +264,14 @@ class _Reader:
         key = self._value(event, at, depth + 1)
         if isinstance(key, str):
             return key
-        if _is_number(event) and key is not REFUSED:
+        if key is REFUSED:
+            return None
+        if _is_number(event):
             assert isinstance(event, yaml.ScalarEvent)
             return str(event.value)
-        if key is not REFUSED:
-            is_scalar = not isinstance(key, dict | list)
-            got = f"{shown(key)}; quote it" if is_scalar else "a collection"
-            self.refuse(line, at, f"keys must be text, got {got}")
+        is_scalar = not isinstance(key, dict | list)
+        got = f"{shown(key)}; quote it" if is_scalar else "a collection"
+        self.refuse(line, at, f"keys must be text, got {got}")
         return None
 
     def _sequence(self, at: At, depth: int) -> list[Any]:

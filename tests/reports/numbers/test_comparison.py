@@ -17,11 +17,12 @@ from reports.numbers.comparison import (
     compare,
     effect_interval,
     hedges_factor,
+    over_shared,
     ratio_of_variances,
 )
 from reports.numbers.judging import judge
 from reports.numbers.power import detectable_difference, upper_sd
-from reports.numbers.summary import Measure
+from reports.numbers.summary import ANY, Measure
 from reports.numbers.verdict import claim_test
 from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.study import Study
@@ -59,6 +60,13 @@ def test_unmatched_seeds_are_refused_and_all_listed() -> None:
         compare({1: 0.1, 7: 0.2}, {1: 0.1, 2: 0.2, 3: 0.3})
 
 
+def test_arms_are_compared_over_the_seeds_that_all_have_run() -> None:
+    ours, theirs = {1: 0.1, 7: 0.2, 2: 0.5}, {1: 0.1, 2: 0.2, 3: 0.3}
+    shared = over_shared([(1.0, ours, ANY), (-1.0, theirs, ANY)])
+    assert shared == compare({1: 0.1, 2: 0.5}, {1: 0.1, 2: 0.2})
+    assert over_shared([(1.0, {7: 0.2}, ANY), (-1.0, theirs, ANY)]) is None
+
+
 def test_one_shared_seed_gives_a_difference_without_p_interval_or_effect() -> None:
     comparison = paired([0.2], [0.3])
     assert comparison.difference == pytest.approx(-0.1)
@@ -69,7 +77,7 @@ def test_one_shared_seed_gives_a_difference_without_p_interval_or_effect() -> No
 def test_two_seeds_give_a_p_value_but_no_effect_size() -> None:
     comparison = paired([0.2, 0.3], [0.25, 0.31])
     assert comparison.p is not None
-    assert comparison.effect is None
+    assert comparison.effect is comparison.effect_interval(0.95) is None
     assert paired([0.2, 0.3, 0.2], [0.25, 0.31, 0.3]).effect is not None
     large = paired([0.2, 0.3, 0.2 + 1e-6], [0.1, 0.2, 0.1])
     assert large.p < 1e-9
@@ -133,9 +141,11 @@ def test_the_sign_flip_p_counts_sums_that_differ_by_rounding_as_equal(
     assert paired(differences, [0.0] * 6).sign_flip_p == expected
 
 
-def test_the_sign_flip_p_starts_at_six_seeds() -> None:
+def test_the_sign_flip_p_exists_from_six_to_twenty_seeds() -> None:
     assert paired([0.1, 0.2, 0.3, 0.5, 0.4], [0.0] * 5).sign_flip_p is None
     assert paired([0.1, 0.2, 0.3, 0.5, 0.4, 0.6], [0.0] * 6).sign_flip_p == 2 / 2**6
+    assert paired([0.1] * 20, [0.0] * 20).sign_flip_p == 2 / 2**20
+    assert paired([0.1] * 21, [0.0] * 21).sign_flip_p is None
 
 
 @pytest.mark.parametrize("confidence", [0.9, 0.95, 0.99])
@@ -210,7 +220,7 @@ def test_the_ratio_does_not_depend_on_shift_and_scale(shift: float, scale: float
     assert swapped.value == pytest.approx(1 / plain.value)
 
 
-@pytest.mark.parametrize("left", [[1.0, 2.0], [1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 2.0]])
+@pytest.mark.parametrize("left", [[1.0, 2.0], [1.0] * 4, [0.1 + 0.2, 0.3, 0.3, 1.0]])
 def test_values_without_a_jackknife_give_no_ratio(left: list[float]) -> None:
     right = {seed: float(seed) for seed in range(len(left))}
     assert ratio_of_variances(by_seed(np.array(left)), right) is None

@@ -179,6 +179,7 @@ def test_two_equal_differences_have_no_p_and_three_use_the_counting_spread() -> 
     both = {seed: ours[seed] for seed in (0, 1)}
     two = compare(both, {seed: theirs[seed] for seed in (0, 1)}, images, images)
     assert two.p is two.ci_low is two.effect is None
+    assert two.is_constant
     found = compare(ours, theirs, images, images)
     assert found.sd == pytest.approx(0, abs=1e-12)
     assert found.effect is not None

@@ -98,6 +98,7 @@ _NO_NUMBER = "expected a name or a decimal number, got a non-decimal number; quo
         (b"x: No", "f:1: x: YAML reads No as the boolean false; quote a name as 'No', "
          "or write a boolean as false"),
         (b"x: 1e999", "f:1: x: must be a finite number, got 1e999"),
+        (b"x: -.INF", "f:1: x: must be a finite number, got -.INF"),
         (b"x: 1_0.5", f"f:1: x: {_NO_NUMBER.replace('0777', '1_0.5')}"),
         (b"x: 2024-01-01", "f:1: x: expected a name or a decimal number, got a date; quote "
                            "'2024-01-01'"),
@@ -113,7 +114,7 @@ def test_refused_values_are_named_with_line_and_path(content: bytes, fault: str)
     ("content", "line", "column"),
     [
         (b"a: [1\n", 2, 1),
-        (b"a: b: c\n", 1, 5),
+        (b"ab: c: d\n", 1, 6),
         (b"a: 1\n b: 2\n", 2, 3),
         (b"a: [1,\n\t2,\n@]\n", 3, 1),
     ],
@@ -191,9 +192,10 @@ def test_a_fault_has_the_line_of_its_value_or_of_the_nearest_written_parent() ->
 
 def test_nesting_deeper_than_32_is_refused() -> None:
     assert read("[" * 32 + "]" * 32) != []
-    document = read_yaml(b"[" * 33 + b"]" * 33, place_at)
-    assert document.value is REFUSED
-    assert list(map(str, document.faults)) == ["f:1: nested deeper than 32 levels"]
+    for deep in (b"[" * 33 + b"]" * 33, b"{" * 33 + b"}" * 33):
+        document = read_yaml(deep, place_at)
+        assert document.value is REFUSED
+        assert list(map(str, document.faults)) == ["f:1: nested deeper than 32 levels"]
     in_maps = [("{a: " * depth + "1" + "}" * depth).encode() for depth in (31, 32)]
     assert [bool(read_yaml(text, place_at).faults) for text in in_maps] == [False, True]
 
