@@ -214,13 +214,11 @@ def _moments(values: Sequence[float]) -> tuple[float, float | None]:
 def _root(above: int, below: int) -> float:
     """Return the square root of the fraction above / below, correctly rounded."""
     shift = (above.bit_length() - below.bit_length() - _ROOT_BITS) // 2
-    if shift < 0:
-        above <<= -2 * shift
-    else:
-        below <<= 2 * shift
+    up, down = max(shift, 0), max(-shift, 0)
+    above, below = above << 2 * down, below << 2 * up
     root = math.isqrt(above // below)
     root |= root * root * below != above
-    return float(root << shift) if shift >= 0 else root / (1 << -shift)
+    return (root << up) / (1 << down)
 
 
 def chi_square_quantile(level: float, freedom: int) -> float:

@@ -147,6 +147,11 @@ def test_the_winner_and_the_arms_are_confirmed_on_fresh_seeds_and_test_images(
     again = Driver(read(tmp_path, CONFIRM), tmp_path).run()
     assert again.trained == []
     assert (points_of(again), again.source.study) == (points_of(driver), driver.source.study)
+    fewer = Driver(read(tmp_path, CONFIRM, "search.points=3"), tmp_path).source
+    assert (fewer.study.winning_run(), fewer.outlook(1)) == (
+        driver.source.study.winning_run(),
+        Outlook(at_once=3),
+    )
 
 
 def test_points_that_another_study_has_trained_are_confirmed_in_the_same_launch(
