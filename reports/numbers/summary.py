@@ -191,7 +191,7 @@ def summarise_runs(
 ) -> dict[str, float]:
     """Return mean, sd and interval of every metric over complete runs of one arm."""
     numbers: dict[str, float | None] = {}
-    for metric in last[0] if last else ():
+    for metric in next(iter(last), ()):
         if all(metric in metrics for metrics in last):
             summary = summarise([metrics[metric] for metrics in last], measure_of(metric))
             numbers |= summary_columns(metric, summary)

@@ -262,8 +262,7 @@ class SearchSource(RunSource):
         enough = len(self._points) >= self._search.points or self._is_over
         if not enough or self._outstanding or self._lost:
             return False
-        failed = self._failed | failures_of(self._bare.runs(), self._store).keys()
-        return confirmation_is_due(self._bare, tuple(self._points.values()), failed)
+        return confirmation_is_due(self._bare, tuple(self._points.values()), self._failed)
 
     def _grown(self) -> Study:
         return self._bare.grown(self._points.values(), self._winner)
