@@ -71,6 +71,8 @@ def test_an_interval_is_cut_at_the_only_finite_end_of_a_range() -> None:
     assert (found.ci_low, found.ci_high) == (pytest.approx(-2 * high), 0.0)
     inside = summarise([0.4, 0.5, 0.6], Measure(least=0.0, most=1.0))
     assert inside == summarise([0.4, 0.5, 0.6])
+    wide = summarise([-1.0, 0.5, 1.0])
+    assert wide.half_width == pytest.approx((wide.ci_high - wide.ci_low) / 2)
 
 
 def test_runs_are_summarised_in_the_metrics_of_all_runs() -> None:
@@ -84,7 +86,7 @@ def test_runs_are_summarised_in_the_metrics_of_all_runs() -> None:
 
 @pytest.mark.parametrize("level", [0.05, 0.5, 0.975])
 def test_the_chi_square_quantile_agrees_with_scipy(level: float) -> None:
-    assert chi_square_quantile(level, 4) == pytest.approx(scipy.stats.chi2.ppf(level, 4))
+    assert chi_square_quantile(level, 5) == pytest.approx(scipy.stats.chi2.ppf(level, 5))
 
 
 @pytest.mark.parametrize("values", [[], [0.1, math.nan], [math.inf]])
@@ -96,7 +98,7 @@ def test_a_summary_of_no_values_or_non_finite_values_is_refused(values: list[flo
 CLASSES = Measure(least=0.0, most=1.0, size=6)
 
 
-@pytest.mark.parametrize("confidence", [0.95, 0.99])
+@pytest.mark.parametrize("confidence", [0.3, 0.95])
 @pytest.mark.parametrize(("wrong", "total"), [(0, 30), (30, 30), (3, 30), (29, 30)])
 def test_limits_without_extra_spread_are_clopper_pearson_limits(
     wrong: int, total: int, confidence: float
@@ -106,6 +108,8 @@ def test_limits_without_extra_spread_are_clopper_pearson_limits(
     )
     exact = scipy.stats.binomtest(wrong, total).proportion_ci(confidence)
     assert found == pytest.approx((exact.low, exact.high))
+    each_one = share_limits(wrong / total, 0.0, total, Measure(least=0, most=1), confidence)
+    assert each_one == pytest.approx((exact.low, exact.high))
 
 
 @pytest.mark.parametrize("size", [None, 200])
@@ -275,6 +279,10 @@ def test_the_interval_of_an_exact_difference_stays_in_bounds_and_agrees_with_its
     assert half.is_exact
     ends = of_half[0] - none[1] / 2, of_half[1] - none[0] / 2
     assert half.interval(0.9) == pytest.approx(ends)
+    share = Measure(least=0.0, most=1.0)
+    fixed = compare(dict.fromkeys(range(5), 0.5), dict.fromkeys(range(5), 0.25), share, share)
+    (a, b), (c, d) = (share_limits(mean, 0.0, 5, share, 0.95) for mean in (0.5, 0.25))
+    assert fixed.interval(0.9) == pytest.approx((a - d, b - c))
 
 
 def test_the_least_spread_follows_from_the_smallest_number_of_items() -> None:

@@ -278,8 +278,9 @@ def test_points_that_could_not_be_trained_or_confirmed_are_not_foreseen(tmp_path
 
 
 def _store(store: Store, run: Run, error: float) -> None:
-    metrics = {"val/error": error, "val/nll": 1.0}
-    put(store, run, [EpochRecord(epoch=e, metrics=metrics) for e in range(run.config.epochs)])
+    last = run.config.epochs - 1
+    metrics = [{"val/error": error if e == last else 0.9, "val/nll": 1.0} for e in range(last + 1)]
+    put(store, run, [EpochRecord(epoch=e, metrics=of_epoch) for e, of_epoch in enumerate(metrics)])
 
 
 @pytest.mark.parametrize("objective", ["val/error", "[val/error, val/nll]"])
