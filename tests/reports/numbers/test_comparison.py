@@ -85,7 +85,7 @@ def test_two_seeds_give_a_p_value_but_no_effect_size() -> None:
 
 
 def test_a_t_interval_inside_the_range_of_differences_is_kept() -> None:
-    share, high, low = Measure(least=0.0, most=1.0), [0.85, 0.8, 0.9, 0.8], [0.1, 0.15, 0.2, 0.1]
+    share, high, low = Measure(least=0.0, most=1.0), [0.95, 0.85, 0.95, 0.9], [0.05, 0.1, 0.1, 0.05]
     for ours, theirs in ((high, low), (low, high)):
         found = compare(dict(enumerate(ours)), dict(enumerate(theirs)), share, share)
         assert not found.is_exact
