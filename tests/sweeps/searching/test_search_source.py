@@ -415,6 +415,7 @@ def test_a_warm_started_search_uses_only_points_stored_at_every_seed(tmp_path: P
     )
     other = read(tmp_path, grid)
     first = Driver(read(tmp_path, STUDY), tmp_path, gpus_per_run=1.0).run()
+    assert first.proposals.gpu_hours == 0, "counted only for a budget of them"
     for run in other.runs():
         mix = run.config.mix
         if (mix.law, mix.switch_epoch, run.seed) != (Beta(alpha=0.5), 4, 1):
