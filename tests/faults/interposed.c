@@ -1,9 +1,7 @@
 /* Faults of time and of file systems, put between a process and the C library (LD_PRELOAD): a wall
- * clock that is moved, a disk on which making something durable takes long, and calls that a file
- * system refuses.
+ * clock that is moved, and calls that a file system refuses.
  *
  *   CLOCK_SHIFT   a file of 8 bytes: seconds that are added to the wall clock, read at every look
- *   SLOW_BELOW    part of a path; SLOW_MS: milliseconds that fsync takes of files whose path has it
  *   REFUSED       the kinds of calls that fail, such as "flock" or "write"; REFUSED_AS: their error
  *                 number; REFUSED_BELOW: the folder whose files are concerned; REFUSED_LOG: a file
  *                 to which the path of every refused call is added
@@ -111,10 +109,6 @@ static int is_folder_at(int folder, const char *name) {
 }
 
 int fsync(int file) {
-    const char *below = getenv("SLOW_BELOW"), *milliseconds = getenv("SLOW_MS");
-    char path[PATH_MAX];
-    if (below && milliseconds && path_of(file, path) && strstr(path, below))
-        usleep(1000u * (unsigned)atol(milliseconds));
     if (is_refused_file("fsync-folder", file, S_IFDIR) || is_refused_file("fsync", file, S_IFREG)) return -1;
     return syscall(SYS_fsync, file);
 }

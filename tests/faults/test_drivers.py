@@ -1,20 +1,15 @@
 """Drivers that are killed, interrupted, stopped or started twice; then the same command again."""
 
 import os
-import pickle
 import shutil
 import signal
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
-from mixup_core.keys import stage_key
-from mixup_core.store.checkpoints import Store
 from tests.conftest import CommandLine, CommandLines
-from tests.damages import DAMAGES
-from tests.faults.invariants import Facts, assert_nothing_was_lost
+from tests.faults.invariants import assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, lasting, ray_workers, wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
@@ -84,12 +79,9 @@ def test_a_driver_whose_lease_is_deleted_leaves_the_study_to_the_next_driver(
         assert facts[run][: len(before)] == before, "trained twice"
 
 
-@pytest.fixture(scope="module")
-def killed(command_line: CommandLines) -> tuple[CommandLine, Facts]:
-    """Return a home whose driver was killed half-way, and what was stored at that time.
-
-    Workers end without their driver.
-    """
+def test_the_launch_after_a_killed_driver_finishes_despite_a_pause_and_second_start(
+    command_line: CommandLines, undisturbed: CommandLine
+) -> None:
     mixsweep = command_line()
     with Launch(mixsweep, TWO_LAWS) as launch:
         half_way = []
@@ -101,18 +93,7 @@ def killed(command_line: CommandLines) -> tuple[CommandLine, Facts]:
         launch.process.kill()
         for pid in half_way:
             os.kill(pid, signal.SIGCONT)
-    wait_for(lambda: not ray_workers(), timeout=30)
-    return mixsweep, acknowledged
-
-
-def test_the_launch_after_a_killed_driver_finishes_despite_a_pause_and_second_start(
-    command_line: CommandLines,
-    killed: tuple[CommandLine, Facts],
-    undisturbed: CommandLine,
-    tmp_path: Path,
-) -> None:
-    crashed, acknowledged = killed
-    mixsweep = command_line(shutil.copytree(crashed.home, tmp_path / "runs"))
+    wait_for(lambda: not ray_workers(), timeout=30)  # workers end without their driver
     with Launch(mixsweep, TWO_LAWS) as launch:
         launch.worker()
         os.kill(launch.process.pid, signal.SIGSTOP)
@@ -122,61 +103,3 @@ def test_the_launch_after_a_killed_driver_finishes_despite_a_pause_and_second_st
         os.kill(launch.process.pid, signal.SIGCONT)
         launch.end(0)
     assert_nothing_was_lost(TWO_LAWS, mixsweep, undisturbed, acknowledged=acknowledged)
-
-
-@pytest.mark.long
-def test_damaged_and_hostile_checkpoints_are_reported_and_their_epochs_retrained(
-    command_line: CommandLines,
-    killed: tuple[CommandLine, Facts],
-    undisturbed: CommandLine,
-    tmp_path: Path,
-) -> None:
-    crashed, _ = killed
-    mixsweep = command_line(shutil.copytree(crashed.home, tmp_path / "runs"))
-    store = Store(str(mixsweep.home / "store"))
-    cut, flipped, hostile, swapped = TWO_LAWS.study.runs()
-    stages = {result.run: result.stage for result in TWO_LAWS.results(mixsweep.home / "store")}
-
-    (state,) = (mixsweep.home / "store" / "states").rglob(f"{stages[cut].key}-*.bin")
-    DAMAGES["truncated"](state)
-    manifest = _manifest(mixsweep.home, stages[flipped].key)
-    DAMAGES["bit flipped"](manifest)
-
-    mark = tmp_path / "executed"
-    original = TWO_LAWS.results(undisturbed.home / "store")[2].stage
-    hostile_key = stage_key(hostile.config, 1)
-    store.write(
-        hostile_key,
-        records=original.records[:1],
-        facts=original.facts[:1],
-        environment={},
-        state=pickle.dumps(_Payload(mark), protocol=2),
-    )
-
-    swapped_key = stage_key(swapped.config, 1)
-    other = _manifest(mixsweep.home, swapped_key)
-    other.parent.mkdir(exist_ok=True)
-    shutil.copy(_manifest(mixsweep.home, hostile_key), other)
-
-    with Launch(mixsweep, TWO_LAWS) as launch:
-        said = launch.end(0).stderr
-    for named in (state.name, manifest.name, hostile_key, other.name):
-        assert any(named in line and "quarantine" in line for line in said.splitlines()), said
-    kept = {path.name for path in (mixsweep.home / "store" / "quarantine").iterdir()}
-    assert kept >= {state.name, manifest.name, other.name}
-    assert not mark.exists()
-    assert_nothing_was_lost(TWO_LAWS, mixsweep, undisturbed)
-
-
-def _manifest(home: Path, key: str) -> Path:
-    return home / "store" / "stages" / key[:2] / f"{key}.json"
-
-
-class _Payload:
-    """An object whose pickle runs a command that leaves a trace."""
-
-    def __init__(self, mark: Path) -> None:
-        self.mark = mark
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (os.system, (f"touch {self.mark}",))

@@ -6,9 +6,6 @@ from pathlib import Path
 import pytest
 
 from mixup_core.store.checkpoints import Store
-from sweeps.machine.home import Home
-from sweeps.reading.study_file import load_study
-from sweeps.searching.search_history import read_history
 from tests.conftest import CommandLine, CommandLines
 from tests.faults.invariants import assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, Task
@@ -16,24 +13,6 @@ from tests.faults.launches import TWO_LAWS, Launch, Task
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
 
 DIVERGING = Task(str(Path(__file__).with_name("diverging.yaml")))
-SEARCH = """
-study: diverging-points
-base:
-  data: {name: digits, val_size: 300}
-  model: {name: mlp}
-  epochs: 2
-  batch_size: 128
-  optimizer: {name: sgd, lr: 0.001, weight_decay: 1000}
-arms:
-  erm: {mix.law: erm}
-seeds: 3
-search:
-  space:
-    optimizer.lr: {categorical: [0.0001, 1000.0]}
-  sampler: grid
-  objective: val/error
-  prune: {after: 2}
-"""
 
 
 def test_a_run_that_diverges_is_reported_and_never_retried(
@@ -53,28 +32,6 @@ def test_a_run_that_diverges_is_reported_and_never_retried(
     with Launch(mixsweep, DIVERGING) as launch:
         assert "hot seed 1 diverged" in launch.end(1).stderr
     assert Store(str(launch.store)).failures.read_all() == failures
-
-
-@pytest.mark.long
-def test_a_point_with_diverging_seeds_fails_and_the_search_continues(
-    command_line: CommandLines, tmp_path: Path
-) -> None:
-    file = tmp_path / "search.yaml"
-    file.write_text(SEARCH)
-    mixsweep = command_line()
-    with Launch(mixsweep, Task(str(file)), "--slots", "1") as launch:
-        launch.end(1)
-    points = read_history(load_study(str(file)), Home(folder=mixsweep.home).optuna_url).points
-    assert sorted((point.values["optimizer.lr"], point.state) for point in points) == [
-        (1e-4, "complete"),
-        (1e3, "failed"),
-    ]
-    failures = Store(str(launch.store)).failures.read_all()
-    assert len(failures) == 2, "the seeds that are compared first are enough to fail a point"
-    with Launch(mixsweep, Task(str(file)), "--slots", "1") as launch:
-        said = launch.end(1).stderr
-    assert "2 evaluated, 0 open; 6 runs stored" in said
-    assert " starts" not in said
 
 
 @pytest.mark.long

@@ -42,28 +42,3 @@ def test_a_launch_that_loses_its_cluster_reports_the_loss_and_the_next_launch_re
     with Launch(mixsweep, LONGER) as launch:
         launch.end(0)
     assert_nothing_was_lost(LONGER, mixsweep, run_undisturbed(LONGER), acknowledged=acknowledged)
-
-
-@pytest.mark.parametrize("name", ["gcs_server", "raylet"])
-def test_a_launch_that_loses_its_cluster_at_the_start_reports_the_loss_or_restarts(
-    command_line: CommandLines,
-    run_undisturbed: Callable[[Task], CommandLine],
-    name: str,
-) -> None:
-    mixsweep = command_line()
-    with Launch(mixsweep, LONGER) as launch:
-        own = psutil.Process(launch.process.pid)
-        victim = wait_for(
-            lambda: next((child for child in own.children() if child.name() == name), None)
-        )
-        victim.kill()
-        code = launch.process.wait(timeout=240)
-        said = launch.process.communicate()[1]
-    if code != 0:
-        assert code == 1
-        what = f"Ray's process {name} (pid {victim.pid}) has ended"
-        assert f"Ray did not start on this machine ({what}" in said
-    assert "Traceback" not in said
-    with Launch(mixsweep, LONGER) as launch:
-        launch.end(0)
-    assert_nothing_was_lost(LONGER, mixsweep, run_undisturbed(LONGER))

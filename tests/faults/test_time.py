@@ -1,7 +1,5 @@
-"""A wall clock that jumps back and forward, and a slow disk, during a launch."""
+"""A wall clock that jumps back and forward during a launch."""
 
-import os
-import signal
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -44,26 +42,6 @@ def test_a_clock_set_back_and_forward_by_a_day_changes_no_result(
     _set(shift, -2 * DAY)
     assert "nothing to train" in mixsweep("run", *QUICK.arguments, "--keep-final-states").stderr
     assert mixsweep.json("status", *QUICK.arguments)["driver"] is None
-
-
-def test_a_store_that_takes_five_seconds_to_write_loses_no_results(
-    command_line: CommandLines,
-    run_undisturbed: Callable[[Task], CommandLine],
-    interposed: str,
-) -> None:
-    """Each stage has a state and a manifest, each a file and its folder: four slow writes."""
-    slow = {"LD_PRELOAD": interposed, "SLOW_MS": "1250"}
-    mixsweep = command_line(**slow, SLOW_BELOW="/store/sta")  # states and stages
-    runs = QUICK.study.runs()
-    with Launch(mixsweep, QUICK) as launch:
-        launch.stage(runs[0])
-        os.kill(launch.process.pid, signal.SIGTERM)
-        assert "interrupted" in launch.end(130).stderr
-    acknowledged = QUICK.acknowledged(launch.store)
-    assert any(acknowledged.values())
-    with Launch(mixsweep, QUICK) as launch:
-        launch.end(0)
-    assert_nothing_was_lost(QUICK, mixsweep, run_undisturbed(QUICK), acknowledged=acknowledged)
 
 
 def _set(shift: Path, seconds: int) -> None:

@@ -2,7 +2,6 @@
 
 import sqlite3
 import sys
-from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,8 +19,6 @@ class TrackingServer:
     """URL of its database; None means an SQLite file in the folder."""
     artifacts: str | None = None
     """Folder or URL of its artifacts; None means the folder."""
-    options: tuple[str, ...] = ()
-    variables: Mapping[str, str] = field(default_factory=dict)
     _running: ExitStack = field(default_factory=ExitStack, init=False)
 
     @property
@@ -39,10 +36,9 @@ class TrackingServer:
             "--backend-store-uri", self.backend or f"sqlite:///{self.database}",
             "--artifacts-destination", self.artifacts or str(self.folder / "artifacts"),
             "--host", "127.0.0.1", "--port", str(self.port), "--workers", "1",
-            *self.options,
         ]  # fmt: skip
-        variables = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", **self.variables}
-        self._running.enter_context(running(command, lambda: listens(self.port), **variables))
+        alone = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+        self._running.enter_context(running(command, lambda: listens(self.port), **alone))
 
     def kill(self) -> None:
         """Kill the server and its workers, which share its process group."""

@@ -5,6 +5,7 @@ import pytest
 from mixup_core.addresses import reason, store_address, web_address, without_secrets
 from mixup_core.store.errors import StoreError
 from mixup_core.store.files import open_files
+from sweeps.machine.databases import database_address
 from tests.hostile_addresses import CANARIES, addresses
 
 
@@ -16,7 +17,7 @@ def test_no_secret_of_3000_addresses_is_shown() -> None:
     shown = (
         (url, text)
         for url in addresses(3000)
-        for address in (store_address(url), web_address(url))
+        for address in (store_address(url), web_address(url), database_address(url))
         for text in (
             str(address),
             repr(address),

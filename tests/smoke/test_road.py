@@ -37,15 +37,6 @@ def test_a_launch_writes_the_report_of_its_study(finished: CommandLine) -> None:
     assert len({row["run_key"] for row in rows}) == 6
 
 
-def test_a_second_launch_trains_no_run(finished: CommandLine) -> None:
-    table = finished.report("digits", "runs.csv")
-    said = finished("run", "digits")
-    assert "nothing to train" in said.stderr
-    assert finished.report("digits", "runs.csv") == table
-    after = finished.json("plan", "digits")
-    assert (after["stored"], after["to_run"], after["epochs_planned"]) == (6, 0, 0)
-
-
 def test_mlflow_is_rebuilt_from_the_store_alone(finished: CommandLine) -> None:
     tracked = Home(folder=finished.home).tracking_uri
     before = read_runs(tracked, "digits")

@@ -17,6 +17,9 @@ from sweeps.running import trainable
 from sweeps.running.assignment import Assignment
 from sweeps.running.attempt import Driver, train
 from sweeps.running.trainable import train_run
+from sweeps.study.study import Run
+from tests.damages import DAMAGES
+from tests.filled import put_epochs
 from tests.sweeps.running.test_storing import BASE
 
 Report = dict[str, Any]
@@ -127,6 +130,24 @@ def test_a_failure_is_the_last_report_of_a_run(
         last = train_run(_parameters(store, lease))
     assert (last["failure"]["kind"], last["failure"]["epoch"], last["done"]) == (kind, epoch, True)
     assert not any(said["failure"] or said["done"] for said in reports)
+
+
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_a_damaged_or_refused_state_is_reported_and_its_epochs_are_trained_again(
+    store: Store, reports: list[Report], is_cut: bool
+) -> None:
+    key = put_epochs(store, Run(arm="arm", config=BASE), 3, b"no state")
+    if is_cut:
+        assert store.folder is not None
+        (file,) = (store.folder / "states").rglob(f"{key}-*.bin")
+        DAMAGES["truncated"](file)
+    with Lease.acquire(store, "study", "mixsweep run study") as lease:
+        reports.append(train_run(_parameters(store, lease)))
+    (said,) = (warning for report in reports for warning in report["warnings"])
+    assert key in said
+    assert "quarantine" in said
+    assert reports[-1]["failure"] is None
+    assert [row["epoch"] for report in reports for row in report["rows"]] == [0, 1, 2, 3]
 
 
 def test_a_node_without_the_store_reports_an_unshared_store(

@@ -53,7 +53,8 @@ def trial() -> Any:
 def report(kind: str, message: str) -> dict[str, Any]:
     failure = {"kind": kind, "message": message, "epoch": None}
     return {
-        "epochs": 2, "trained": True, "within": 0.0, "rows": [], "warnings": [], "failure": failure,
+        "epochs": 2, "trained": True, "within": 0.0, "rows": [], "warnings": ["is damaged"],
+        "failure": failure,
     }  # fmt: skip
 
 
@@ -68,8 +69,10 @@ def test_a_failure_is_stored_without_the_secrets_in_its_message_and_traceback(
 
 
 def test_a_reported_failure_is_kept_and_tracked_with_the_last_stored_epoch(
-    watch: Watch, monitor: Monitor, ended: list[RunResult]
+    watch: Watch, monitor: Monitor, ended: list[RunResult], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    noted: list[str] = []
+    monkeypatch.setattr(Monitor, "note", lambda _, line: noted.append(line))
     for epochs in (1, 2):
         put_epochs(monitor.store, RUN, epochs)
     watch.on_trial_start(1, [], trial())
@@ -78,6 +81,7 @@ def test_a_reported_failure_is_kept_and_tracked_with_the_last_stored_epoch(
     (end,) = ended
     assert (end.outcome, len(end.records)) == ("failed", 2)
     assert monitor.failures[RUN.key].message == "RuntimeError: no"
+    assert noted[0] == "erm seed 0: is damaged"
     assert monitor.store.failures.read_all()[RUN.key] == monitor.failures[RUN.key]
 
 
