@@ -88,18 +88,6 @@ def test_quantiles_draws_and_moments_of_a_discrete_law_follow_its_shares() -> No
     assert Discrete(values=(0.2, 0.5, 0.8), shares=(0.3, 0.4, 0.3)).is_symmetric
 
 
-@pytest.mark.parametrize("law", EVERY, ids=str)
-def test_closed_forms_agree_with_values_computed_from_quantiles(law: Law) -> None:
-    """A plugin may define only quantiles; the base class then computes the rest."""
-    assert Law.mean.fget(law) == pytest.approx(law.mean, abs=2e-4)  # type: ignore[attr-defined]
-    assert Law.variance.fget(law) == pytest.approx(law.variance, abs=2e-4)  # type: ignore[attr-defined]
-    assert Law.label_entropy(law) == pytest.approx(law.label_entropy(), abs=2e-4)
-    assert Law.moments_within(law, 0.2, 0.55) == pytest.approx(
-        law.moments_within(0.2, 0.55), abs=3e-4
-    )
-    assert Law.is_symmetric.fget(law) == law.is_symmetric  # type: ignore[attr-defined]
-
-
 def test_constant_laws_use_no_random_numbers() -> None:
     rng = stream(0, "mixing")
     before = rng.bit_generator.state["state"]["counter"].copy()
