@@ -279,7 +279,7 @@ def test_a_teacher_without_a_state_is_trained_again_for_unfinished_pupils_only(
 
 @pytest.mark.parametrize("arms", [("first", "second", "third"), ("third", "second", "first")])
 def test_a_teacher_that_has_a_teacher_is_trained_between_the_two(
-    school: Study, arms: tuple[str, ...]
+    school: Study, store: Store, arms: tuple[str, ...]
 ) -> None:
     configs = {
         "first": toy.ToyConfig(epochs=2, drift=3.0),
@@ -291,6 +291,10 @@ def test_a_teacher_that_has_a_teacher_is_trained_between_the_two(
     assert [planned.run.arm for planned in plan.pending] == ["first", "second", "third"]
     keys = [planned.run.key for planned in plan.pending]
     assert [[need.run for need in p.needs] for p in plan.pending] == [[], [keys[0]], [keys[1]]]
+    first, second, _ = (planned.run for planned in plan.pending)
+    put_epochs(store, first, 2)
+    put_epochs(store, second, 3, b"taught")
+    assert [planned.run.arm for planned in plan_study(study, store).pending] == ["third"]
 
 
 def test_a_pupil_that_its_teacher_does_not_change_has_the_stages_of_the_teacher(
