@@ -103,6 +103,14 @@ BROKEN: dict[str, tuple[str, dict[str, Any], str]] = {
         SCALED, MIXED | {"mix.operation": {"scaled": 3.0}},
         "the operation scaled (scale=3.0) returned the label weight ",
     ),
+    "weight of the second operation": (
+        SCALED, {"mix.law": {"beta": 1.0}, "mix.second": {"scaled": 3.0}},
+        "the operation scaled (scale=3.0) returned the label weight ",
+    ),
+    "weight that is not a number": (
+        SCALED.replace("lam * self.scale", "lam * float('nan')"), MIXED,
+        "the operation scaled (scale=1.0) returned the label weight nan",
+    ),
     "not finite": (
         SCALED.replace("own + beside", "(own / (lam[0] * 0))"), MIXED,
         "the operation scaled (scale=1.0) returned images that are not finite,",
