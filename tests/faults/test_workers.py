@@ -1,25 +1,16 @@
 """Workers that die, and what happens to the runs they were training."""
 
-import os
-import resource
 import tempfile
 from pathlib import Path
 
 import psutil
 import pytest
-import torch
 
-from mixup_core.images.data.datasets import load
-from mixup_core.images.training import fit
 from tests.conftest import CommandLine, CommandLines
-from tests.faults.invariants import assert_nothing_was_lost, assert_tracked
+from tests.faults.invariants import assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, Task
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
-
-_FOR_THREADS = 32 * 2**20
-"""Bytes that a worker may still allocate: enough for the threads of Ray, which starts them by
-`Thread.start`, and too little for the wide network."""
 
 
 def test_killed_workers_lose_no_stored_epoch(
@@ -38,26 +29,6 @@ def test_killed_workers_lose_no_stored_epoch(
             acknowledged |= {key: facts for key, facts in seen.items() if facts}
         assert launch.end(0).stderr.count("is tried again") == 3
     assert_nothing_was_lost(TWO_LAWS, mixsweep, undisturbed, acknowledged=acknowledged)
-
-
-@pytest.mark.long
-def test_a_worker_out_of_memory_is_retried_with_unchanged_results(
-    command_line: CommandLines,
-) -> None:
-    mixsweep = command_line()
-    task = Task(str(Path(__file__).with_name("narrow-and-wide.yaml")))
-    with Launch(mixsweep, task, "--slots", "1") as launch:
-        pid = launch.worker(task.study.runs()[0])
-        present = int(Path(f"/proc/{pid}/statm").read_text().split()[0])
-        limit = present * os.sysconf("SC_PAGE_SIZE") + _FOR_THREADS
-        resource.prlimit(pid, resource.RLIMIT_AS, (limit, limit))
-        assert "wide seed 0 is tried again" in launch.end(0).stderr
-    results = task.results(launch.store)
-    torch.set_num_threads(1)
-    for result in results:
-        config = result.run.config
-        assert list(result.records) == list(fit(config, load(config.data, mixsweep.data)))
-    assert_tracked(results, mixsweep.home / "mlflow.db")
 
 
 @pytest.mark.long

@@ -59,6 +59,14 @@ def test_a_run_that_breaks_its_process_fails_but_a_preempted_run_is_retried() ->
     assert all(retries.judge(RUNS[0], lost, beside=1, devices=2).again for _ in range(50))
 
 
+def test_a_run_whose_process_dies_four_times_fails() -> None:
+    retries, died = Retries(limit=2), MachineFault.of("The actor died unexpectedly.\nWorker exits.")
+    *before, last = (retries.judge(RUNS[0], died, beside=1, devices=2) for _ in range(4))
+    assert all(decision.again for decision in before)
+    assert not last.again
+    assert last.message == "its process failed 4 times, the last time: Worker exits."
+
+
 def test_a_device_that_fails_two_runs_in_a_row_is_excluded_and_reported() -> None:
     retries = Retries(limit=2)
     decision = retries.judge(RUNS[0], _device(1), beside=1, devices=2)

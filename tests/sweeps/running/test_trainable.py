@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -130,6 +131,15 @@ def test_a_failure_is_the_last_report_of_a_run(
         last = train_run(_parameters(store, lease))
     assert (last["failure"]["kind"], last["failure"]["epoch"], last["done"]) == (kind, epoch, True)
     assert not any(said["failure"] or said["done"] for said in reports)
+
+
+@pytest.mark.usefixtures("reports")
+def test_a_lack_of_memory_is_raised_so_that_the_run_is_tried_again(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attempts, "train", Mock(side_effect=MemoryError))
+    with Lease.acquire(store, "study", "mixsweep run study") as lease, pytest.raises(MemoryError):
+        train_run(_parameters(store, lease))
 
 
 @pytest.mark.parametrize("is_cut", [True, False])
