@@ -115,6 +115,11 @@ BROKEN: dict[str, tuple[str, dict[str, Any], str]] = {
         SCALED.replace("own + beside", "(own / (lam[0] * 0))"), MIXED,
         "the operation scaled (scale=1.0) returned images that are not finite,",
     ),
+    "not finite, with a finite loss": (
+        TINY.replace("nn.Flatten(),", "nn.Flatten(), nn.Hardtanh(),")
+        + SCALED.replace("own + beside", "own + float('inf')"), MIXED,
+        "the operation scaled (scale=1.0) returned images that are not finite,",
+    ),
     "shape of images": (
         SCALED.replace("own + beside", "own[:, :, :4]"), MIXED,
         "the operation scaled (scale=1.0) returned images of shape (50, 1, 4, ",
