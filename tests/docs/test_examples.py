@@ -92,8 +92,6 @@ def test_the_example_of_a_verdict_has_the_numbers_of_the_published_study() -> No
 
 
 def _interval(low: float | None, high: float | None) -> str:
-    assert low is not None
-    assert high is not None
     return f"[{100 * low:.2f}, {100 * high:.2f}]"
 
 

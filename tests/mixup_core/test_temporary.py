@@ -51,7 +51,6 @@ def driver(place: Path) -> Iterator["subprocess.Popen[str]"]:
 
 
 def folder_of(driver: "subprocess.Popen[str]") -> Path:
-    assert driver.stdout is not None
     return Path(driver.stdout.readline().strip())
 
 

@@ -41,7 +41,6 @@ def test_an_interrupt_ends_the_on_finish_command_and_its_child_processes(
         "print(Ending(command='sleep 300 & echo $!; wait', study='digits').close(1))"
     )
     process = start_python(program, stderr=subprocess.PIPE)
-    assert process.stderr is not None
     sleeper = psutil.Process(int(process.stderr.readline()))
     process.send_signal(number)
     out, err = process.communicate(timeout=30)

@@ -41,7 +41,6 @@ def test_every_prediction_is_a_row_in_both_formats(tmp_path: Path) -> None:
     for result in read_results(study.runs(), store):
         arm, seed = result.run.arm, result.run.seed
         if arm != "midpoint":
-            assert result.stage is not None
             splits = {"test": split_of(arm, seed, size=5), "val": split_of(arm, seed, size=3)}
             content = Predictions(splits=splits).to_bytes()
             store.predictions.write(result.stage.key, result.records[-1], content)

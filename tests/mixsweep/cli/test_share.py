@@ -37,7 +37,6 @@ def shared(launched: Path, tmp_path: Path) -> Path:
     store = Store(str(launched / "store"))
     (run, *_) = load_study("signs", (), store.url).runs()
     stage = store.read(stage_keys(run.config)[-1])
-    assert stage is not None
     store.predictions.write(stage.key, stage.records[-1], PREDICTIONS)
     assert type_in("report", "signs", "--out", str(tmp_path / "before")).return_value == DONE
     file = tmp_path / "signs.zip"
@@ -108,7 +107,6 @@ def test_existing_runs_with_different_records_are_kept(shared: Path, tmp_path: P
     assert said.return_value == SOME_FAILED
     assert f"stage {key}: this store has other records, which are kept" in said.stderr
     stage = other.read(key)
-    assert stage is not None
     assert stage.records[-1].metrics["test/error"] == 0.9
 
 

@@ -99,7 +99,6 @@ def test_the_erased_window_becomes_the_mean_pixel() -> None:
 def test_windows_are_erased_with_the_given_probability_and_mean_area(probability: float) -> None:
     erasing = Erasing(probability=probability)
     drawn = erasing.draw((4000,), (32, 32), np.random.default_rng(0))
-    assert drawn is not None
     height, width = drawn[:, 4] - drawn[:, 3], drawn[:, 6] - drawn[:, 5]
     is_erased = height > 0
     assert is_erased.mean() == pytest.approx(probability, abs=0.03)
@@ -118,7 +117,6 @@ def test_the_crop_before_erasing_is_optional() -> None:
 def test_random_resized_crop_matches_torchvision(size: tuple[int, int]) -> None:
     pixels = _pixels(40, 3, size)
     drawn = RandomResizedCrop().draw((40,), size, np.random.default_rng(0))
-    assert drawn is not None
     found = RandomResizedCrop().on_pixels(pixels, torch.from_numpy(drawn))
     for image, whole, (top, bottom, left, right, mirrored) in zip(
         found, pixels.float(), drawn.tolist(), strict=True

@@ -215,7 +215,6 @@ def test_batches_switch_between_two_operations_each_with_its_law(scope: str) -> 
 def test_a_label_law_draws_separate_weights_for_labels() -> None:
     drawn = _drawn(law=Midpoint(), label_law=Beta(alpha=1.0))
     assert set(drawn.lam.tolist()) == {0.5}
-    assert drawn.label_lam is not None
     assert len(drawn.label_lam.unique()) == 301
 
 
@@ -240,7 +239,6 @@ def test_hidden_layers_are_mixed_by_the_network() -> None:
     own, beside = torch.zeros(4, 1, 8, 8), torch.ones(4, 1, 8, 8)
     met = set()
     for mixer in drawn.mixers[:40]:
-        assert mixer is not None
         images, weight, hidden = mixer.mix(own, beside, torch.full((4,), 0.5))
         assert weight.tolist() == [0.5] * 4
         met.add(None if hidden is None else hidden.layer)

@@ -103,7 +103,6 @@ def test_predict_returns_logits_of_normalised_images_in_the_order_of_the_split(
     found = predict(single, data, {"": network}, CPU)
     assert list(found.splits) == list(PREDICTED_SPLITS) == ["val", "test"]
     for images, split in zip((data.val, data.test), found.splits.values(), strict=True):
-        assert images is not None
         shown = (images.pixels.double().numpy().reshape(len(images), 64) / 255 - 0.5) / 0.5
         np.testing.assert_allclose(split.logits[""], shown @ weights.T, rtol=1e-4, atol=1e-4)
         assert split.logits[""].dtype == np.float32

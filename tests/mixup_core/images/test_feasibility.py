@@ -172,7 +172,6 @@ def test_class_counts_match_the_labels_of_the_training_images(values: dict[str, 
     for seed in range(3):
         at_seed = with_values(config, {"seed": seed})
         counts = images_of_classes(at_seed)
-        assert counts is not None
         for row, rate in zip(counts, (0.0, config.data.label_noise), strict=True):
             data = with_values(config, {"data.label_noise": rate}).data
             trained = TrainingImages(splits.seen_by(data), splits.info, data, at_seed.seeds, CPU)
@@ -214,7 +213,6 @@ def test_a_balanced_subset_is_refused_when_validation_takes_all_images_of_a_clas
     for size in range(1, 9):
         config = prepared(folder, val_size=size, num_train=4, balanced=True)
         counts = images_of_classes(prepared(folder, val_size=size))
-        assert counts is not None
         is_refused = any(infeasible_at(config, range(3)))
         assert is_refused == bool(counts[0].min() == 0)
         if is_refused:
@@ -238,7 +236,6 @@ def test_each_seed_holds_out_another_fold_and_the_folds_cover_all_images() -> No
     for seed in range(5):
         data = IMAGES.randomness.at_seed(config, seed).data
         splits = load(data)
-        assert splits.val is not None
         assert len(splits.val) == data.num_held_out(len(whole))
         assert len(splits.train) + len(splits.val) == len(whole)
         seen.append(splits.val.pixels)
@@ -252,7 +249,6 @@ def test_held_out_labels_are_known_unless_images_would_be_decoded(cifar_c: Path)
     config = TrainConfig(data=DataConfig(name="digits", val_size=37), epochs=1, batch_size=20)
     for split, count in (("val", 37), ("test", 360)):
         labels = held_out_labels(config, split)
-        assert labels is not None
         assert len(labels) == count
     decoded = with_values(config, {"data.name": "cifar10", "data.val_size": 4})
     assert is_present("cifar10", cifar_c)

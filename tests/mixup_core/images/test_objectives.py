@@ -166,7 +166,6 @@ def test_training_on_a_failure_set_equals_training_on_its_images_alone(
     config: TrainConfig, splits: Splits
 ) -> None:
     """In whole batches, with a network without batch norm, nothing else differs."""
-    assert splits.test is not None
     single = {"data.views": "single", "batch_size": 1000}
     plain = with_values(config, {"model": {"name": "mlp", "hidden": [8]}, **single})
     _, state = trained(plain, splits)

@@ -40,7 +40,6 @@ def test_gradients_above_clip_norm_are_scaled_down_and_others_unchanged(
             parameter.grad = torch.zeros_like(parameter)
         first = next(state.network.parameters())
         before = first.detach().clone().view(-1)[:2]
-        assert first.grad is not None
         first.grad.view(-1)[:2] = gradient
         state.step(RATE, clip_norm)
         torch.testing.assert_close(first.view(-1)[:2], before - RATE * scale * gradient)
@@ -198,7 +197,6 @@ def test_averaged_metrics_use_weights_and_statistics_averaged_after_each_step(
         ):
             if ours.is_floating_point():
                 ours.copy_(decay * ours + (1 - decay) * now)
-        assert state.averaged is not None
         kept = state.averaged.module.state_dict()
         for name, value in expected.state_dict().items():
             if value.is_floating_point():

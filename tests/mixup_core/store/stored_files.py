@@ -34,7 +34,6 @@ def write(store: Store, key: str = KEY, state: bytes | None = STATE, **changes: 
 
 
 def failure_of(store: Store, key: str = KEY) -> Path:
-    assert store.folder is not None
     return store.folder / "failures" / f"{key}.json"
 
 
@@ -51,18 +50,15 @@ def sealed_by_hand(text: bytes) -> bytes:
 
 
 def manifest_of(store: Store, key: str = KEY) -> Path:
-    assert store.folder is not None
     return store.folder / "stages" / key[:2] / f"{key}.json"
 
 
 def state_of(store: Store, key: str = KEY) -> Path:
-    assert store.folder is not None
     (path,) = (store.folder / "states" / key[:2]).glob(f"{key}-*.bin")
     return path
 
 
 def quarantined(store: Store) -> list[str]:
-    assert store.folder is not None
     return sorted(path.name for path in (store.folder / "quarantine").glob("*"))
 
 

@@ -70,7 +70,6 @@ def test_forget_removes_one_environment_fact_only(store: Store) -> None:
 def test_partial_files_of_dead_writers_are_deleted_and_stored_ones_kept(disk: Store) -> None:
     for key in ("aa01", "aa02", "aa03"):
         write(disk, key)
-    assert disk.folder is not None
     manifest_of(disk, "aa01").unlink()
     manifest_of(disk, "aa03").unlink()
     torn = manifest_of(disk, "aa01").with_name("aa01.json.x1y2z3_4.tmp")
@@ -113,7 +112,6 @@ def test_dropping_a_state_keeps_the_records_and_a_removal_every_other_stage(stor
     twin = write(store, SAME_SHARD)
     store.drop_state(KEY)
     stage = store.read(KEY)
-    assert stage is not None
     assert (stage.state, stage.records, stage.facts) == (None, RECORDS, FACTS)
     assert store.states.read(stage) is None
     assert store.states.read(twin) == STATE
@@ -246,7 +244,6 @@ def test_a_writer_killed_at_any_step_leaves_the_old_or_the_new_stage(
         write(store)
         assert is_whole(store)
         assert store.verify(stale_after=0) == ()
-        assert store.folder is not None
         assert len([path for path in store.folder.rglob("*") if path.is_file()]) == 2
     assert outcomes == {False, True}
 
@@ -281,7 +278,6 @@ def test_concurrent_writers_all_return_the_stage_of_one_writer(disk: Store) -> N
             key = f"{number:04x}"
             returned = list(pool.map(partial(compete, key), range(4)))
             winner = disk.read(key)
-            assert winner is not None
             assert returned == [winner] * 4
             assert disk.states.read(winner) == bytes([int(winner.environment["writer"])]) * 5000
 

@@ -18,7 +18,6 @@ CONTENT = bytes(range(256)) * 40 + b"\n"
 def file(disk: Store) -> Path:
     """Stored predictions on a disk."""
     disk.predictions.write(KEY, LAST, CONTENT)
-    assert disk.folder is not None
     (path,) = (disk.folder / "predictions").rglob("*.bin")
     return path
 

@@ -134,7 +134,6 @@ def test_a_slow_reader_does_not_quarantine_the_replacement_of_a_damaged_file(
         path.write_bytes(whole)
 
     stage = write(disk)
-    assert disk.folder is not None
     (disk.folder / "quarantine" / f"{KEY}.json").mkdir(parents=True)
     for path, read in (
         (manifest_of(disk), lambda: disk.read(KEY)),

@@ -24,7 +24,6 @@ from tests.races import clear_what_others_store, race
 def test_a_state_of_another_stage_is_refused_even_under_a_matching_hash(disk: Store) -> None:
     write(disk)
     twin = write(disk, SAME_SHARD)
-    assert twin.state is not None
     state_of(disk, SAME_SHARD).rename(state_of(disk).with_name(f"{KEY}-{twin.state.sha256}.bin"))
     stage = disk.read(KEY)
     assert stage is not None
@@ -74,7 +73,6 @@ def test_a_state_survives_when_it_is_written_during_its_removal(
 
 def test_a_state_set_aside_by_a_dead_process_is_found(store: Store) -> None:
     stage = write(store)
-    assert stage.state is not None
     name = f"states/{KEY[:2]}/{KEY}-{stage.state.sha256}.bin"
     for act in (lambda: None, lambda: store.clear_torn(KEY), lambda: store.verify(stale_after=0)):
         store.files.move(name, f"{name}.0a1b2c3d.torn")
@@ -87,7 +85,6 @@ def test_two_processes_can_restore_the_same_state(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stage = write(store)
-    assert stage.state is not None
     name = f"states/{KEY[:2]}/{KEY}-{stage.state.sha256}.bin"
     torn = f"{name}.0a1b2c3d.torn"
     store.files.move(name, torn)

@@ -272,7 +272,6 @@ SUPPORT = SupportVectorsConfig(law=Beta(alpha=1.0), steps_per_epoch=20, epochs=3
 def test_the_maximum_margin_direction_is_the_shortest(dimension: int, shift: float) -> None:
     inputs, labels = draw_points(replace(SUPPORT, dimension=dimension, shift=shift, seed=1))
     direction = max_margin_direction(inputs, labels)
-    assert direction is not None
     margins = labels * (inputs @ direction)
     assert margins.min() == pytest.approx(1, abs=1e-8)
     # The shortest of all such vectors is a sum of support vectors with weights of one sign.

@@ -176,7 +176,6 @@ def test_arms_of_variants_and_teachers_are_confirmed_beside_the_tables(tmp_path:
     assert (verdict["n"], label in verdict["variants"]) == ("4", True)
     assert [row.arm for row in report.table.rows] == ["erm", "uniform", "point 1"]
     classes = report_classes(study, results, history=HISTORY, predictions=reader())
-    assert classes is not None
     assert classes.csv() == (tmp_path / "r/tables/classes.csv").read_text()
 
 

@@ -52,7 +52,6 @@ def store(s3: Mapping[str, str], request: pytest.FixtureRequest) -> Store:
 @pytest.fixture
 def driver(store: Store) -> Iterator["subprocess.Popen[str]"]:
     process = start_python(DRIVER, store.url, stderr=subprocess.PIPE)
-    assert process.stdout is not None
     assert process.stdout.readline() == "held\n", process.communicate()
     yield process
     process.kill()
@@ -84,7 +83,6 @@ def test_a_driver_killed_on_another_machine_frees_its_study_after_a_timeout(
 def test_a_paused_driver_ends_when_another_driver_has_taken_its_lease(
     store: Store, driver: "subprocess.Popen[str]", quick: None
 ) -> None:
-    assert driver.stdout is not None
     assert driver.stdout.readline().endswith("True\n")
     driver.send_signal(signal.SIGSTOP)
     os.waitid(os.P_PID, driver.pid, os.WSTOPPED)

@@ -28,7 +28,6 @@ def modest() -> Iterator[Store]:
 
 
 def lease_file(store: Store, name: str) -> Path:
-    assert store.folder is not None
     return store.folder / "leases" / name
 
 
@@ -69,7 +68,6 @@ def test_a_damaged_lease_can_be_acquired_with_a_larger_token(
         assert Lease.current(modest, "table1") == lease.holder == Lease.latest(modest, "table1")
         lease.write_progress([RunningRun(arm="erm", seed=1, epoch=2)])
         progress = read_progress(modest, "table1")
-        assert progress is not None
         assert progress.running[0].seed == 1
         with pytest.raises(StudyBusyError, match=rf"\(token {lease.token}\)"):
             Lease.acquire(modest, "table1", "second")
@@ -102,7 +100,6 @@ def test_a_record_damaged_during_a_lease_is_rewritten(
         lease.write_progress([RunningRun(arm="erm", seed=0, epoch=8)])
         assert Lease.current(modest, "table1") == lease.holder
         progress = read_progress(modest, "table1")
-        assert progress is not None
         assert progress.running[0].epoch == 8
 
 

@@ -44,7 +44,6 @@ def driver(any_store: Store) -> Iterator[subprocess.Popen[str]]:
 
 def grandchild_of(driver: subprocess.Popen[str]) -> int:
     """Wait until the driver holds its lease; return the pid of its child."""
-    assert driver.stdout is not None
     return int(driver.stdout.readline())
 
 
@@ -55,14 +54,12 @@ def test_a_second_driver_is_refused_with_the_pid_of_the_first(
     with pytest.raises(StudyBusyError) as caught:
         Lease.acquire(any_store, "table1", "second")
     holder = caught.value.holder
-    assert holder is not None
     since = spell_time(holder.started_at_ms)
     assert str(caught.value) == (
         f"study 'table1' is already run by pid {driver.pid} on {os.uname().nodename} since {since} "
         "(token 1); wait until it ends, or run `mixsweep stop table1`"
     )
     holder = Lease.current(any_store, "table1")
-    assert holder is not None
     assert (holder.pid, holder.command) == (driver.pid, "mixsweep run table1")
     with Lease.acquire(any_store, "table2", "another study"):
         pass
@@ -73,7 +70,6 @@ def test_a_killed_driver_frees_its_study_although_its_child_still_runs(
 ) -> None:
     grandchild = grandchild_of(driver)
     progress = read_progress(any_store, "table1")
-    assert progress is not None
     assert Lease.cut_off(any_store, "table1") is None, "it lives"
     driver.kill()
     driver.wait()
@@ -135,7 +131,6 @@ def test_the_latest_driver_is_known_during_its_lease_and_after_its_end(any_store
         with Lease.acquire(any_store, "table1", command) as lease:
             assert Lease.latest(any_store, "table1") == lease.holder
     found = Lease.latest(any_store, "table1")
-    assert found is not None
     assert (found.command, found.token) == ("second", 2)
 
 
@@ -201,7 +196,6 @@ def test_claims_hold_while_their_driver_runs_although_its_lease_is_damaged(
 ) -> None:
     first, second = Driver(store, "a"), Driver(store, "b")
     assert first.takes(KEYS[0])
-    assert store.folder is not None
     record = store.folder / "leases" / "a.json"
     record.unlink() if damage == "missing" else os.truncate(record, 3)
     assert not second.takes(KEYS[0])

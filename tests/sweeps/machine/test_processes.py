@@ -30,7 +30,6 @@ print(len(gone), len(alive))
 def test_a_zombie_process_counts_as_ended() -> None:
     parent = start_python(_PARENT, stdin=subprocess.PIPE)
     assert parent.stdin is not None
-    assert parent.stdout is not None
     child = psutil.Process(int(parent.stdout.readline()))
     assert lives(child)
     child.kill()

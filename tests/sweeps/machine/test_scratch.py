@@ -121,7 +121,6 @@ with scratch() as folder:
     there = {**os.environ, "TMPDIR": str(place)}
     launch = start_python(code, env=there, start_new_session=True)
     try:
-        assert launch.stdout is not None
         folder = Path(launch.stdout.readline().strip())
         (folder / "lock").unlink()
         with scratch():

@@ -90,7 +90,6 @@ def test_a_point_that_could_not_be_confirmed_is_refused(tmp_path: Path) -> None:
 def test_null_disables_a_part_of_a_search(tmp_path: Path) -> None:
     on = STUDY + "  prune: {after: 2}\n  budget: {hours: 2}\n  confirm: {seeds: [9]}\n"
     search = read(tmp_path, on).search
-    assert search is not None
     strategy = search.strategy
     assert (strategy.prune_after, strategy.confirm_seeds) == (2, (9,))
     assert search.budget == Budget(hours=2)
@@ -109,7 +108,6 @@ def test_null_disables_a_part_of_a_search(tmp_path: Path) -> None:
 )
 def test_every_field_of_a_run_can_be_searched(tmp_path: Path, entry: str) -> None:
     search = read(tmp_path, STUDY.replace(SWITCH, entry)).search
-    assert search is not None
     configs = [search.config_of(values) for values in search.space.corners()]
     assert len(set(configs)) > 2
 
@@ -122,7 +120,6 @@ def test_a_space_is_read_with_its_branches(tmp_path: Path) -> None:
         "    optimizer.name: {categorical: [adam, sgd]}\n",
     )
     search = read(tmp_path, text).search
-    assert search is not None
     assert search.space.parameters == (
         Parameter(path="mix.law", distribution=Categorical(choices=("midpoint", "beta"))),
         Parameter(

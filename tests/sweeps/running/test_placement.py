@@ -135,7 +135,6 @@ def test_gpus_that_a_static_cluster_will_never_have_are_refused_with_the_reason(
 
 def test_a_budget_of_gpu_hours_is_refused_for_runs_without_a_gpu() -> None:
     grid, search = load_study("digits"), load_study("search-alpha-switch")
-    assert search.search is not None
     hours, gpu_hours = Budget(hours=1.0), Budget(hours=1.0, gpu_hours=5.0)
 
     def searched(budget: Budget) -> Study:

@@ -54,7 +54,6 @@ def test_an_upload_larger_than_ray_accepts_is_refused(
 
 def test_the_packages_of_a_checkout_are_uploaded_without_published_results() -> None:
     root = checkout()
-    assert root is not None
     names = Upload.of([], folder=Path()).files
     assert {"mixsweep/__main__.py", "sweeps/studies/digits.yaml", "sweeps/studies/sources.bib",
             "cluster/runtime-env.yaml", "mixup_core/keys.py"} <= names.keys()  # fmt: skip

@@ -135,7 +135,6 @@ def test_the_winner_and_the_arms_are_confirmed_on_fresh_seeds_and_test_images(
     assert driver.source.outlook(1) == Outlook(at_once=3)
     best = min(points_of(driver), key=lambda point: point.objectives)
     confirmed = driver.source.study.confirmation()
-    assert confirmed is not None
     assert list(confirmed.arms) == ["erm", "uniform", best.arm]
     assert confirmed.seeds == (100, 101)
     for config in confirmed.arms.values():
@@ -178,7 +177,6 @@ def test_only_the_winning_run_of_a_search_keeps_its_weights(tmp_path: Path) -> N
     assert driver.source.study.winning_run() is None
     driver.run()
     winning = driver.source.study.winning_run()
-    assert winning is not None
     assert kept == [(winning.arm, winning.seed)]
     assert winning.seed == 100
     best = min(points_of(driver), key=lambda point: point.objectives)
@@ -254,7 +252,6 @@ def test_a_failed_seed_keeps_its_point_open_until_a_launch_trains_the_seed(
     assert again.trained[0] == ("point 2", seed)
     best = min(points_of(again), key=lambda point: point.objectives)
     confirmed = again.source.study.confirmation()
-    assert confirmed is not None
     assert list(confirmed.arms) == ["erm", "uniform", best.arm]
 
 

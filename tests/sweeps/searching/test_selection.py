@@ -268,7 +268,6 @@ def test_points_that_could_not_be_trained_or_confirmed_are_not_foreseen(tmp_path
             "val_size: 200", "val_size: 137"
         )
         study = read(tmp_path, wide, "base.batch_size=5")
-        assert study.search is not None
         (parameter,) = study.search.space.parameters
         seen = foreseen_study(study)
         found = {seen.arms[arm].data.train_fraction for arm in seen.points()}
@@ -353,12 +352,10 @@ def test_the_pooled_spread_estimates_the_variance_of_a_difference_of_two_points(
     rng = np.random.default_rng(0)
     values = rng.normal(0, 2, (50, 8)) + rng.normal(0, 9, (50, 1)) + rng.normal(0, 9, (1, 8))
     found = PooledSpread.of(values.tolist())
-    assert found is not None
     assert found.freedom == 24 * 7
     assert found.variance == pytest.approx(8, rel=0.2)
     assert PooledSpread.of(values[:2].tolist()) is None
     few = PooledSpread.of(values[:7].tolist())
-    assert few is not None
     assert few.freedom == 3 * 7
     good = [[0.1, 0.3], [0.2, 0.2], [0.3, 0.5]]
     assert PooledSpread.of([*good, [9.0, 1.0]]) == PooledSpread.of(good), "the better half, or 3"

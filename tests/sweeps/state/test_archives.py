@@ -38,7 +38,6 @@ def _stored_in_passing(store: Store) -> tuple[Storing, toy.Walk, Stage]:
         if len(walk.records) == 4:
             break
     stage = store.read(stage_keys(SHORT.config)[-1])
-    assert stage is not None
     assert OWNER in stage.environment
     return longer, walk, stage
 
@@ -71,5 +70,4 @@ def test_a_run_in_an_archive_is_not_marked_for_deletion(tmp_path: Path) -> None:
     write_archive(file, LAUNCH, KnownData(facts={}), [result], store)
     unpack(file, tmp_path / "unpacked")
     copied = Store(str(tmp_path / "unpacked" / "store")).read(stage.key)
-    assert copied is not None
     assert OWNER not in copied.environment

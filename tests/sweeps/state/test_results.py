@@ -64,7 +64,6 @@ def test_only_a_complete_run_has_predictions_and_damaged_ones_are_ignored(store:
     content = Predictions(splits={"test": split}).to_bytes()
     store.predictions.write(key, result.records[-1], content)
     (found,) = read_predictions([result], store)
-    assert found is not None
     np.testing.assert_array_equal(found.splits["test"].logits[""], logits[""])
 
 
@@ -111,7 +110,6 @@ def test_pupils_of_a_diverged_teacher_get_its_reason_and_are_not_trained(
     for arm in ("child", "grandchild"):
         failed, other = found[arm, 0], found[arm, 1]
         assert (failed.outcome, other.outcome) == ("diverged", "missing")
-        assert failed.failure is not None
         assert failed.failure.message == "the teacher of this run diverged: loss=inf"
     assert found["still", 0].outcome == "missing"
     planned = {(p.run.arm, p.run.seed) for p in plan_study(school, store).pending}

@@ -34,7 +34,6 @@ def test_states_are_kept_only_where_a_later_point_can_fork(tmp_path: Path) -> No
     def epochs(law: str, switch: int) -> frozenset[int]:
         text = STUDY.replace("{beta: {log_uniform: [0.1, 32.0]}}", law)
         search = read(tmp_path, text.replace("step: 2", "step: 5")).search
-        assert search is not None
         return search.fork_epochs({"mix.law.alpha": 2.0, "mix.switch_epoch": switch})
 
     discrete = "{beta: {categorical: [2.0, 4.0]}}"
@@ -68,7 +67,6 @@ def test_a_grown_study_keeps_the_order_of_its_runs(tmp_path: Path) -> None:
     assert one.runs()[: len(study.runs())] == study.runs()
     assert two.points() == ("point 0", "point 1")
     confirmed = study.grown([first], first).confirmation()
-    assert confirmed is not None
     assert [(run.arm, run.seed) for run in confirmed.runs()] == [
         ("erm", 100), ("uniform", 100), ("point 0", 100),
     ]  # fmt: skip

@@ -32,7 +32,6 @@ def test_corners_of_a_space_cover_every_bound_and_every_choice() -> None:
 def test_grid_values_on_a_log_scale_are_evenly_spaced_and_include_the_bounds() -> None:
     values = Real(low=0.5, high=8.0, is_log=True, num_values=5).values()
     assert values == pytest.approx((0.5, 1, 2, 4, 8), rel=1e-12)
-    assert values is not None
     assert (values[0], values[-1]) == (0.5, 8.0)
     assert Real(low=0.0, high=1.0, is_log=False, num_values=3).values() == (0.0, 0.5, 1.0)
 

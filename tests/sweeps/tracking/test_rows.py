@@ -60,7 +60,6 @@ def test_a_readout_other_than_the_last_epoch_has_a_separate_metric() -> None:
     assert headline_row(seeds, "test/error", Last(), summarise_runs) is None
     assert headline_name("test/error", Last()) == "test/error_mean"
     row = headline_row(seeds, "test/error", MeanOfLast(evaluations=2), summarise_runs)
-    assert row is not None
     assert row.name == "test/error mean of the last 2 evaluations"
     assert (row.step, row.at_ms, row.value) == (3, NOON_MS + 2 + 7 + 2, pytest.approx(0.3))
     assert headline_row(seeds, "test/error", MeanOfLast(evaluations=4), summarise_runs) is None

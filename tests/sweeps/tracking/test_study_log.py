@@ -77,7 +77,6 @@ def test_seed_runs_are_children_of_their_arm_with_every_grouping_tag(
     assert seeds["erm erm seed=1"].data.params["seed"] == "1"
     assert "seed" not in arms["erm erm"].data.params
     store, stage = Store(str(tmp_path)), results[0].stage
-    assert stage is not None
     store.predictions.write(stage.key, results[0].records[-1], b"logits")
     assert (tmp_path / seeds["erm erm seed=0"].data.tags["predictions"]).is_file()
     assert "predictions" not in seeds["midpoint midpoint seed=0"].data.tags

@@ -34,7 +34,6 @@ def test_cifar_images_keep_their_channels_rows_and_columns(
 ) -> None:
     write_cifar10(tmp_path, monkeypatch)
     splits = load(DataConfig(name="cifar10"), tmp_path)
-    assert splits.test is not None
     assert splits.train.pixels.shape == (NUM_TRAIN, 3, 32, 32)
     for image, batch, index in ((splits.train.pixels[9], 3, 1), (splits.test.pixels[2], 6, 2)):
         assert (image[0] == batch).all()
@@ -95,7 +94,6 @@ def test_validation_images_are_cut_from_training_images_reproducibly(fashion: Pa
 def test_digits_are_the_scikit_learn_images_scaled_by_fifteen(tmp_path: Path) -> None:
     splits = load(DataConfig(name="digits"), tmp_path)
     assert int(torch.bincount(splits.train.labels).min()) == splits.info.smallest_class
-    assert splits.test is not None
     assert (len(splits.train), len(splits.test)) == (1437, 360)
     pixels = torch.cat([splits.train.pixels, splits.test.pixels]).reshape(-1, 64)
     labels = torch.cat([splits.train.labels, splits.test.labels])
@@ -115,7 +113,6 @@ def test_folder_images_are_squared_put_on_the_background_and_labelled_by_sorted_
     for split in ("train", "test"):
         write_images(tmp_path, split, wide=wide, clear=clear)
     splits = load(folder_config(tmp_path, background="white"))
-    assert splits.test is not None
     assert torch.equal(splits.train.pixels, splits.test.pixels)
     assert splits.train.labels.tolist() == [0, 1]
     of_clear, of_wide = splits.train.pixels
@@ -133,7 +130,6 @@ def test_the_real_fashion_mnist_has_its_published_counts(
     monkeypatch.setattr(torchvision.datasets.FashionMNIST, "mirrors", [])
     assert fetch("fashion-mnist", tmp_path) == "Debian package dataset-fashion-mnist, installed"
     splits = load(DataConfig(), tmp_path)
-    assert splits.test is not None
     assert splits.train.labels.bincount().tolist() == [6000] * 10
     assert splits.test.labels.bincount().tolist() == [1000] * 10
     # Mean of the training pixels in [0, 1] as commonly published.

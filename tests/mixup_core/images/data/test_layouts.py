@@ -45,7 +45,6 @@ def test_test_fraction_holds_out_images_of_each_class_that_stay_when_images_are_
     assert train | test == set(range(1, 17))
     assert train.isdisjoint(test)
     splits = load(config.data)
-    assert splits.test is not None
     assert torch.bincount(splits.test.labels).tolist() == [2, 1]
     names = IMAGES.presentation.examples(config, "test")
     assert list(names) == ["cat/1.png", "cat/5.png", "dog/0.png"], "the choice is frozen"
