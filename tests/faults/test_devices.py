@@ -3,7 +3,6 @@
 No GPU is available here: processes of a node raise the errors that PyTorch raises for a broken GPU.
 """
 
-import dataclasses
 import os
 from pathlib import Path
 
@@ -115,24 +114,3 @@ def test_a_launch_with_only_faulty_gpus_ends_with_the_error_of_the_driver(
     said, results, _ = _ends(command_line(**nodes.environment), seeds=2, code=1)
     assert "Found no NVIDIA driver" in said
     assert all(result.outcome in {"failed", "missing"} for result in results)
-
-
-@pytest.mark.long
-def test_a_run_that_loses_its_node_four_times_is_retried_and_finishes(
-    command_line: CommandLines, nodes: Nodes
-) -> None:
-    node = nodes.add(cpus=1)
-    mixsweep = command_line(**nodes.environment)
-    task = Task(MANY_RUNS, ("seeds=1", "base.epochs=2000"))
-    task = dataclasses.replace(task, overrides=(*task.overrides, "arms={erm: {mix.law: erm}}"))
-    with Launch(mixsweep, task, slots=1) as launch:
-        (run,) = task.study.runs()
-        pid = None
-        for _ in range(4):
-            pid = launch.worker(run, other_than=pid)
-            following = nodes.add(cpus=1)
-            nodes.kill(node)
-            node = following
-        said = launch.end(0).stderr
-    assert said.count("is tried again: the node of the run was lost") == 4
-    assert "failed" not in said.replace("0 failed", "")
