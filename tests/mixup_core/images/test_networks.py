@@ -267,6 +267,16 @@ def test_pretrained_weights_are_loaded_except_for_the_classifier(
     assert all(torch.equal(own[n], weights[n]) for n in weights if not n.startswith("fc."))
 
 
+def test_code_in_a_file_of_weights_is_not_executed(tmp_path: Path) -> None:
+    class Payload:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return (exec, ("raise SystemExit('executed')",))
+
+    torch.save(Payload(), file := tmp_path / "weights.pt")
+    with pytest.raises(DataError, match="not a readable file of weights"):
+        Timm(architecture=SMALL, weights=str(file)).initialised(1, 4, 32, seed=0)
+
+
 def test_keys_depend_on_the_digest_of_the_weights_file_and_not_its_path(tmp_path: Path) -> None:
     content = Timm(architecture=SMALL).initialised(1, 10, 32, seed=5).state_dict()
     for name, file in (("a", "a.pt"), ("b", "b.pt")):
