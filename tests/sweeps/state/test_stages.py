@@ -1,7 +1,9 @@
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import pytest
 
@@ -28,6 +30,10 @@ from tests import toy
 from tests.filled import fail, put_epochs
 
 
+def _run(arm: str, **values: Any) -> Run:
+    return Run(arm=arm, config=TrainConfig(batch_size=8, **values))
+
+
 def _switching(
     switch_epochs: Sequence[int],
     epochs: int = 100,
@@ -35,14 +41,11 @@ def _switching(
     seeds: int = 1,
 ) -> list[Run]:
     return [
-        Run(
-            arm=f"{alpha}@{switch}",
-            config=TrainConfig(
-                epochs=epochs,
-                batch_size=8,
-                seed=seed,
-                mix=MixConfig(law=Beta(alpha=alpha), switch_epoch=switch),
-            ),
+        _run(
+            f"{alpha}@{switch}",
+            epochs=epochs,
+            seed=seed,
+            mix=MixConfig(law=Beta(alpha=alpha), switch_epoch=switch),
         )
         for seed in range(seeds)
         for alpha in alphas
@@ -67,37 +70,31 @@ def test_shared_epochs_are_counted_once(
     assert (plan.epochs_naive, plan.epochs_planned) == (naive, planned)
 
 
+def _order(runs: Sequence[Run], stored: Mapping[str, bool] = MappingProxyType({})) -> str:
+    return " ".join(planned.run.arm for planned in plan_runs(runs, stored).pending)
+
+
 def test_the_longest_work_is_planned_first() -> None:
     """A run that others wait for counts up to the end of the last of them."""
-    laws = [MixConfig(law=Beta(alpha=alpha)) for alpha in (1.0, 2.0, 4.0)]
-    lengths = (20, 50, 40)
     alone = [
-        Run(arm=f"{epochs}", config=TrainConfig(epochs=epochs, batch_size=8, mix=law))
-        for law, epochs in zip(laws, lengths, strict=True)
+        _run(f"{epochs}", epochs=epochs, mix=MixConfig(law=Beta(alpha=alpha)))
+        for alpha, epochs in ((1.0, 20), (2.0, 50), (4.0, 40))
     ]
     sharing = _switching([10, 20], epochs=45, alphas=(8.0,))
-    plan = plan_runs([*alone, *sharing], {})
-    assert [planned.run.arm for planned in plan.pending] == ["50", "8.0@10", "40", "8.0@20", "20"]
+    assert _order([*alone, *sharing]) == "50 8.0@10 40 8.0@20 20"
     resumed = _switching([60, 100], alphas=(8.0,))
     stored = {stage_keys(resumed[0].config)[49]: True}
-    plan = plan_runs([*resumed, alone[1]], stored)  # 50 epochs left, then 40 of the other's
-    assert [planned.run.arm for planned in plan.pending] == ["8.0@60", "50", "8.0@100"]
-    plan = plan_runs([*resumed, *_switching([0], epochs=60)], stored)
-    assert [planned.run.arm for planned in plan.pending] == ["1.0@0", "8.0@60", "8.0@100"]
-    twice = [replace(run, config=replace(run.config, seed=s)) for s in (0, 1) for run in alone[:1]]
-    assert [planned.run.seed for planned in plan_runs(twice, {}).pending] == [0, 1]
-    short, long = (
-        replace(run, arm=f"{run.config.epochs}")
-        for epochs in (10, 25)
-        for run in _switching([0], epochs=epochs)
-    )
-    plan = plan_runs([short, long, Run(arm="24", config=replace(alone[0].config, epochs=24))], {})
-    assert [planned.run.arm for planned in plan.pending] == ["10", "24", "25"]
+    # 50 epochs left, then 40 of the other's
+    assert _order([*resumed, alone[1]], stored) == "8.0@60 50 8.0@100"
+    assert _order([*resumed, *_switching([0], epochs=60)], stored) == "1.0@0 8.0@60 8.0@100"
+    assert _order([_run(f"{seed}", epochs=20, seed=seed) for seed in (0, 1)]) == "0 1"
+    lengths = [_run(f"{epochs}", epochs=epochs) for epochs in (10, 25)]
+    assert _order([*lengths, _run("24", epochs=24, mix=alone[0].config.mix)]) == "10 24 25"
     digits = [
-        Run(arm=f"{n}", config=replace(short.config, epochs=epochs, data=DataConfig(num_train=n)))
+        _run(f"{n}", epochs=epochs, data=DataConfig(num_train=n))
         for n, epochs in ((1200, 20), (1000, 30))
     ]
-    assert [p.run.arm for p in plan_runs(digits, {}).pending] == ["1000", "1200"], "30,000 images"
+    assert _order(digits) == "1000 1200", "30,000 images"
 
 
 def test_runs_that_compute_the_same_are_trained_once_and_keep_no_state() -> None:
@@ -110,33 +107,26 @@ def test_runs_that_compute_the_same_are_trained_once_and_keep_no_state() -> None
 
 
 def test_arms_that_differ_from_the_first_epoch_share_no_epoch() -> None:
-    runs = [
-        Run(arm=str(law), config=TrainConfig(epochs=9, batch_size=8, mix=MixConfig(law=law)))
-        for law in (Erm(), Beta(alpha=1.0), Beta(alpha=2.0))
-    ]
+    laws = (Erm(), Beta(alpha=1.0), Beta(alpha=2.0))
+    runs = [_run(str(law), epochs=9, mix=MixConfig(law=law)) for law in laws]
     plan = plan_runs(runs, {})
     assert plan.epochs_planned == plan.epochs_naive == 27
     assert [planned.run for planned in plan.pending] == runs
 
 
 def _simulate(plan: Plan, stored: dict[str, bool]) -> list[str]:
-    """Train a plan by its own rules, keeping only the states that it keeps."""
+    """Train a plan in its order, keeping only the states that it keeps."""
     trained: list[str] = []
-    waiting = list(plan.pending)
     done: set[str] = set()
-    while waiting:
-        ready = [p for p in waiting if all(need.run in done for need in p.needs)]
-        assert ready, "a plan never waits for itself"
-        for planned in ready:
-            keys = stage_keys(planned.run.config)
-            if 0 < planned.first_epoch < len(keys):
-                assert stored[keys[planned.first_epoch - 1]], "a run starts from a stored state"
-            trained += keys[planned.first_epoch :]
-            for epoch in planned.keep:
-                stored[keys[epoch - 1]] = True
-            stored.setdefault(keys[-1], False)
-            done.add(planned.run.key)
-            waiting.remove(planned)
+    for planned in plan.pending:
+        assert {need.run for need in planned.needs} <= done, "trunks come before their forks"
+        keys = stage_keys(planned.run.config)
+        if 0 < planned.first_epoch < len(keys):
+            assert stored[keys[planned.first_epoch - 1]], "a run starts from a stored state"
+        trained += keys[planned.first_epoch :]
+        stored |= dict.fromkeys((keys[epoch - 1] for epoch in planned.keep), True)
+        stored.setdefault(keys[-1], False)
+        done.add(planned.run.key)
     return trained
 
 
@@ -175,25 +165,15 @@ def test_a_finished_run_is_not_planned_with_or_without_its_state() -> None:
 def test_a_run_resumes_from_its_deepest_stage_with_a_stored_state() -> None:
     (run,) = _switching([100])
     keys = stage_keys(run.config)
-    plan = plan_runs([run], {keys[29]: True, keys[59]: False})
-    assert plan.pending[0].start == 30
-    assert plan.epochs_planned == 70
-
-
-def test_a_longer_run_resumes_from_the_kept_state_of_a_shorter_run() -> None:
+    (planned,) = plan_runs([run], {keys[29]: True, keys[59]: False}).pending
+    assert (planned.start, planned.epochs_to_train) == (30, 70)
     short, long = (_switching([0], epochs=epochs)[0] for epochs in (10, 25))
-    plan = plan_runs([long], {stage_keys(short.config)[-1]: True})
-    assert plan.epochs_planned == 15
+    assert plan_runs([long], {stage_keys(short.config)[-1]: True}).epochs_planned == 15
 
 
-def test_trunks_are_planned_before_their_forks() -> None:
-    plan = plan_runs(_switching([0, 25, 50, 100], seeds=3), {})
-    order = [planned.run.key for planned in plan.pending]
-    for planned in plan.pending:
-        for need in planned.needs:
-            assert order.index(need.run) < order.index(planned.run.key)
+def test_the_trunk_is_the_run_that_shares_the_most_epochs() -> None:
     (trunk,) = (p for p in plan_runs(_switching([25, 50, 100]), {}).pending if not p.needs)
-    assert trunk.run.arm == "1.0@50", "it shares the most epochs with others"
+    assert trunk.run.arm == "1.0@50"
 
 
 def test_a_finished_run_with_a_lost_state_to_keep_is_planned_again() -> None:
@@ -221,25 +201,15 @@ def school(toy_problem: None) -> Study:
 
 
 def test_a_teacher_is_trained_before_its_pupils_and_its_last_state_is_kept(school: Study) -> None:
-    plan = plan_runs(school.runs(), {}, kept=school.teachers())
-    order = {planned.run.key: planned for planned in plan.pending}
-    arms = [planned.run.arm for planned in plan.pending]
-    assert arms[:2] == ["master", "master"]
+    plan = plan_runs(school.runs(), {})
+    assert plan.epochs_planned == 2 * (3 + 3 + 1 + 5), "pupils share their first epochs"
+    masters = {planned.run.key: planned for planned in plan.pending[:2]}
+    assert [(p.run.arm, p.keep) for p in masters.values()] == [("master", {5})] * 2
     for planned in plan.pending:
         taught = [need for need in planned.needs if need.use == "teacher"]
-        if "pupil" not in planned.run.arm:
-            assert not taught
-            continue
-        (need,) = taught
-        master = order[need.run]
-        assert (master.run.arm, master.run.seed) == ("master", planned.run.seed)
-        assert need.epoch == 5
-        assert 5 in master.keep
-
-
-def test_pupils_of_one_teacher_share_their_first_epochs(school: Study) -> None:
-    plan = plan_runs(school.runs(), {}, kept=school.teachers())
-    assert plan.epochs_planned == 2 * (3 + 3 + 1 + 5)
+        assert len(taught) == ("pupil" in planned.run.arm)
+        for need in taught:
+            assert (masters[need.run].run.seed, need.epoch) == (planned.run.seed, 5)
 
 
 def test_a_stored_teacher_is_not_planned_and_a_lost_one_is_retrained(school: Study) -> None:
@@ -251,23 +221,21 @@ def test_a_stored_teacher_is_not_planned_and_a_lost_one_is_retrained(school: Stu
 
 
 def test_a_teacher_with_a_damaged_state_is_planned_in_the_same_launch(
-    school: Study, tmp_path: Path
+    school: Study, store: Store, tmp_path: Path
 ) -> None:
-    store = Store(str(tmp_path))
     for run in school.runs_of("master"):
         put_epochs(store, run, 5, b"taught")
-    damaged, _ = sorted(path for path in tmp_path.glob("states/**/*") if path.is_file())
+    damaged, _ = sorted(path for path in tmp_path.glob("store/states/**/*") if path.is_file())
     damaged.write_bytes(bytes(damaged.stat().st_size))
     arms = [planned.run.arm for planned in plan_study(school, store).pending]
     assert arms.count("master") == 1
 
 
 def test_a_teacher_without_a_state_is_trained_again_for_unfinished_pupils_only(
-    school: Study, tmp_path: Path
+    school: Study, store: Store
 ) -> None:
-    store, arms = Store(str(tmp_path)), dict(school.arms)
-    arms["heir"] = toy.ToyConfig(epochs=4, drift=3.0, teacher="late pupil")
-    study = replace(school, arms=arms)
+    heir = toy.ToyConfig(epochs=4, drift=3.0, teacher="late pupil")
+    study = replace(school, arms={**school.arms, "heir": heir})
     for run in study.runs():
         put_epochs(store, run, run.config.epochs)  # an archive brings no states
     assert not plan_study(study, store).pending
@@ -306,14 +274,13 @@ def test_a_pupil_that_its_teacher_does_not_change_has_the_stages_of_the_teacher(
 
 
 def test_a_run_with_a_damaged_last_manifest_is_planned_in_the_same_launch(
-    school: Study, tmp_path: Path
+    school: Study, store: Store, tmp_path: Path
 ) -> None:
-    store = Store(str(tmp_path))
     study = school.part(["still"])
     for run in study.runs():
         put_epochs(store, run, 3)
     assert len(plan_study(study, store).finished) == 2
-    damaged, _ = sorted(tmp_path.glob("stages/*/*.json"))
+    damaged, _ = sorted(tmp_path.glob("store/stages/*/*.json"))
     damaged.write_bytes(damaged.read_bytes()[:-9])
     plan = plan_study(study, store)
     assert [len(plan.finished), len(plan.pending)] == [1, 1]
@@ -346,9 +313,9 @@ def test_a_pupil_waits_for_a_teacher_in_training(school: Study) -> None:
 
 
 def test_a_diverged_run_is_not_planned_and_final_states_are_kept_on_request(
-    school: Study, tmp_path: Path
+    school: Study, store: Store
 ) -> None:
-    store, study = Store(str(tmp_path)), school.part(["still"])
+    study = school.part(["still"])
     first, second = study.runs()
     fail(store, first, "diverged")
     (planned,) = plan_study(study, store).pending
@@ -357,12 +324,6 @@ def test_a_diverged_run_is_not_planned_and_final_states_are_kept_on_request(
     assert planned.keep == {3}
     fail(store, second)
     assert [planned.run for planned in plan_study(study, store).pending] == [second]
-
-
-def test_the_last_state_of_a_teacher_is_kept_for_its_runs_alone(school: Study) -> None:
-    plan = plan_runs(school.runs(), {})
-    masters = [planned for planned in plan.pending if planned.run.arm == "master"]
-    assert [set(planned.keep) for planned in masters] == [{5}, {5}]
 
 
 def test_the_kept_states_of_a_study_take_a_gigabyte_at_most() -> None:
