@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +21,8 @@ from sweeps.searching.selection import (
     winner_of,
 )
 from sweeps.study.bounds import nominal_levels
-from sweeps.study.search import Point, Search, SearchHistory
-from sweeps.study.study import Run
+from sweeps.study.search import Point, SearchHistory
+from sweeps.study.study import Run, Study
 from tests.filled import fail, put
 from tests.sweeps.small_searches import CONFIRM, STUDY, read
 
@@ -32,14 +33,8 @@ GRID = (
 )
 
 
-def search(tmp_path: Path, rule: str) -> Search:
-    found = read(tmp_path, overrides(rule)).search
-    assert found is not None
-    return found
-
-
-def overrides(rule: str) -> str:
-    return STUDY + f"  select: {rule}\n"
+def selecting(tmp_path: Path, rule: str, *overrides: str) -> Study:
+    return read(tmp_path, f"{STUDY}  select: {rule}\n", *overrides)
 
 
 def point(number: int, *objectives: float, switch: int = 2, alpha: float = 1.0) -> Point:
@@ -51,6 +46,7 @@ def point(number: int, *objectives: float, switch: int = 2, alpha: float = 1.0) 
 def test_val_1se_selects_the_simplest_close_point_and_val_mean_the_lowest_and_first(
     tmp_path: Path,
 ) -> None:
+    lowest, close = (selecting(tmp_path, rule).search for rule in ("val-mean", "val-1se"))
     points = [
         point(0, 0.112, 0.0, alpha=0.5),
         point(1, 0.108, 0.0, alpha=2.0, switch=4),
@@ -62,12 +58,12 @@ def test_val_1se_selects_the_simplest_close_point_and_val_mean_the_lowest_and_fi
     def standard_error(point: Point) -> float:
         return errors[point.arm]
 
-    assert select_point(search(tmp_path, "val-1se"), points, standard_error) == points[3]
+    assert select_point(close, points, standard_error) == points[3]
     errors["point 2"] = 0.0
-    assert select_point(search(tmp_path, "val-1se"), points, standard_error) == points[2]
+    assert select_point(close, points, standard_error) == points[2]
     tied = [point(0), point(1, 0.2), point(2, 0.1), point(3, 0.1)]
-    assert select_point(search(tmp_path, "val-mean"), tied, standard_error) == tied[2]
-    assert select_point(search(tmp_path, "val-mean"), tied[:1], standard_error) is None
+    assert select_point(lowest, tied, standard_error) == tied[2]
+    assert select_point(lowest, tied[:1], standard_error) is None
 
 
 def test_a_point_is_clearly_worse_if_the_paired_t_test_of_scipy_is_significant() -> None:
@@ -113,45 +109,23 @@ def test_points_with_unequal_numbers_of_seeds_or_objectives_are_not_compared() -
         pareto_front([point(0, 0.1), point(1, 0.1, 0.2)])
 
 
-def test_errors_of_n_images_have_at_least_the_variance_of_images_that_disagree() -> None:
-    """Differences of .08 and .005 with 100 images and 5 seeds: t is 6.3 and 1.1; 2.1 is needed."""
-    theirs = [0.1] * 5
-    assert is_clearly_worse([0.18] * 5, theirs, points=2, size=100)
-    assert not is_clearly_worse([0.105] * 5, theirs, points=2, size=100)
-
-
-def test_one_image_in_256_at_every_seed_prunes_no_point() -> None:
-    theirs = [0.1, 0.15, 0.12]
-    ours = [error + 1 / 256 for error in theirs]
-    assert not is_clearly_worse(ours, theirs, points=1, size=256)
-    assert is_clearly_worse([error + 0.3 for error in theirs], theirs, points=1, size=256)
-
-
-@pytest.mark.parametrize("num_seeds", [3, 5])
-def test_equal_points_are_pruned_in_at_most_5_percent_of_searches(
-    num_seeds: int,
+@pytest.mark.parametrize(
+    ("theirs", "images", "large", "small"),
+    [([0.1] * 5, 100, 0.08, 0.005), ([0.1, 0.15, 0.12], 256, 0.3, 1 / 256)],
+)
+def test_errors_of_n_images_have_at_least_the_variance_of_images_that_disagree(
+    theirs: list[float], images: int, large: float, small: float
 ) -> None:
-    """300 searches whose 20 points are compared, in turn, with the best so far."""
-    rng = np.random.default_rng(5)
-    pruned = 0
-    for _ in range(300):
-        points = 0.2 + rng.normal(scale=0.01, size=(20, num_seeds))
-        best, any_pruned = points[0], False
-        for point in points[1:]:
-            any_pruned |= is_clearly_worse(list(point), list(best), points=20)
-            best = point if point.mean() < best.mean() else best
-        pruned += any_pruned
-    assert pruned / 300 <= 0.05
+    """With 100 images and 5 seeds, t is 6.3 and 1.1; 2.1 is needed."""
+    for difference in (large, small):
+        ours = [error + difference for error in theirs]
+        found = is_clearly_worse(ours, theirs, points=2, size=images)
+        assert found == (difference == large)
 
 
 def test_the_front_holds_every_point_that_no_other_beats() -> None:
-    points = [
-        point(0, 1.0, 4.0),
-        point(1, 2.0, 2.0),
-        point(2, 2.0, 3.0),
-        point(3),
-        point(4, 1.0, 4.0),
-    ]
+    objectives = [(1.0, 4.0), (2.0, 2.0), (2.0, 3.0), (), (1.0, 4.0)]
+    points = [point(number, *own) for number, own in enumerate(objectives)]
     assert [p.number for p in pareto_front(points)] == [0, 1, 4]
 
 
@@ -192,19 +166,19 @@ def test_a_search_has_settled_if_its_last_points_improve_less_than_the_noise(
     assert not has_settled([*_told(0.3, 0.2, 0.1), waiting], variances, 1)
 
 
+SIX = tuple(point(n, 0.3 - 0.01 * n, alpha=1.5 + n) for n in range(6))
+
+
 def test_a_study_grows_by_its_points_and_is_confirmed_after_the_last(
     tmp_path: Path, store: Store
 ) -> None:
     study = read(tmp_path, CONFIRM)
-    points = tuple(point(n, 0.3 - 0.01 * n, alpha=1.5 + n) for n in range(6))
-    five = SearchHistory(points=points[:5])
-    assert grown_study(study, five, store) == study.grown(points[:5])
+    five, six = SearchHistory(points=SIX[:5]), SearchHistory(points=SIX)
     ended = replace(five, ended="used up its budget")
-    assert grown_study(study, ended, store) == study.grown(points[:5], points[4])
-    six = SearchHistory(points=points)
-    assert grown_study(study, six, store) == study.grown(points, points[5])
+    for history, winner in ((five, None), (ended, SIX[4]), (six, SIX[5])):
+        assert grown_study(study, history, store) == study.grown(history.points, winner)
     unconfirmed = read(tmp_path, STUDY)
-    assert grown_study(unconfirmed, six, store) == unconfirmed.grown(points)
+    assert grown_study(unconfirmed, six, store) == unconfirmed.grown(SIX)
     arms_alone = read(tmp_path, STUDY.partition("search:")[0])
     assert grown_study(arms_alone, six, store) is arms_alone
 
@@ -213,15 +187,14 @@ def test_confirmation_waits_for_an_open_point_unless_its_seed_failed(
     tmp_path: Path, store: Store
 ) -> None:
     study = read(tmp_path, CONFIRM)
-    points = tuple(point(n, 0.3 - 0.01 * n, alpha=1.5 + n) for n in range(6))
-    waiting = replace(points[5], state="open", objectives=())
-    history = SearchHistory(points=(*points[:5], waiting))
+    waiting = replace(SIX[5], state="open", objectives=())
+    history = SearchHistory(points=(*SIX[:5], waiting))
     grown = study.grown(history.points)
     assert grown_study(study, history, store) == grown
     fail(store, grown.runs_of("point 0")[1])
     assert grown_study(study, history, store) == grown
     fail(store, grown.runs_of("point 5")[1])
-    assert grown_study(study, history, store) == study.grown(history.points, points[4])
+    assert grown_study(study, history, store) == study.grown(history.points, SIX[4])
 
 
 def test_a_confirmation_is_due_when_every_open_point_has_failed(tmp_path: Path) -> None:
@@ -291,7 +264,7 @@ def test_the_winner_is_chosen_by_the_spread_of_stored_results(
 
     Of several objectives the first decides; the second has no spread.
     """
-    study = read(tmp_path, overrides(rule), f"search.objective={objective}")
+    study = selecting(tmp_path, rule, f"search.objective={objective}")
     points = [
         point(0, 0.1, alpha=8.0), point(1, 0.1055, alpha=2.0), point(2, 0.106, alpha=2.0, switch=0),
         replace(point(3), state="pruned"),
@@ -309,33 +282,21 @@ def test_the_winner_is_chosen_by_the_spread_of_stored_results(
 
 def race_of(rng: np.random.Generator, spread: float) -> tuple[bool, float]:
     """Race 20 points at up to 5 seeds; return whether the best was dropped, and the seeds used."""
-    points, seeds, looks = 20, 5, (2, 3, 4)
-    values = rng.normal(0, 1, (points, seeds))
-    values[1:] += spread * rng.random((points - 1, 1))
+    values = rng.normal(0, 1, (20, 5))
+    values[1:] += spread * rng.random((19, 1))
     complete: list[int] = []
-    used, is_lost = 0, False
-    for point in rng.permutation(points):
-        best = min(complete, key=lambda number: float(values[number].mean()), default=None)
-        pooled = PooledSpread.of([list(values[number]) for number in complete])
-        dropped = best is not None and next(
-            (
-                look
-                for look in looks
-                if is_clearly_worse(
-                    list(values[point, :look]),
-                    list(values[best, :look]),
-                    points=points,
-                    looks=looks,
-                    pooled=pooled,
-                )
-            ),
-            0,
-        )
-        used += dropped or seeds
+    used, is_lost, looks = 0, False, (2, 3, 4)
+    for point in rng.permutation(20):
+        best = min(complete, key=lambda number: float(values[number].mean()), default=point)
+        pair = values[[point, best]].tolist()
+        pooled = PooledSpread.of(values[complete].tolist())
+        test = partial(is_clearly_worse, points=20, looks=looks, pooled=pooled)
+        dropped = next((n for n in looks if test(*(errors[:n] for errors in pair))), 0)
+        used += dropped or 5
         is_lost |= bool(dropped) and point == 0
         if not dropped:
             complete.append(int(point))
-    return is_lost, used / (points * seeds)
+    return is_lost, used / values.size
 
 
 @pytest.mark.parametrize(("spread", "most_used"), [(0.0, 1.0), (3.0, 0.95), (10.0, 0.75)])
