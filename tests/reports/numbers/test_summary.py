@@ -50,15 +50,12 @@ def test_an_sd_halfway_between_two_floats_is_rounded_to_even() -> None:
     assert summarise(values).sd == statistics.stdev(values) == 2.0**53
 
 
-def test_equal_values_of_an_unbounded_metric_have_no_interval() -> None:
-    summary = summarise([0.1, 0.1, 0.1])
+@pytest.mark.parametrize("ends", [(-math.inf, math.inf), (0.5, 0.5), (1.0, 0.0), (-1e308, 1e308)])
+def test_equal_values_between_bounds_without_a_finite_width_have_no_interval(
+    ends: tuple[float, float],
+) -> None:
+    summary = summarise([0.5, 0.5, 0.5], Measure(least=ends[0], most=ends[1]))
     assert (summary.sd, summary.ci_low, summary.ci_high) == (0, None, None)
-
-
-@pytest.mark.parametrize(("least", "most"), [(0.5, 0.5), (1.0, 0.0), (-1e308, 1e308)])
-def test_bounds_without_a_width_give_no_exact_interval(least: float, most: float) -> None:
-    summary = summarise([0.5, 0.5, 0.5], Measure(least=least, most=most))
-    assert (summary.ci_low, summary.ci_high) == (None, None)
 
 
 def test_an_interval_is_cut_at_the_only_finite_end_of_a_range() -> None:
@@ -178,10 +175,8 @@ def test_limits_of_clustered_shares_keep_their_level(share: float, clustering: f
 
 def test_two_equal_differences_have_no_p_and_three_use_the_counting_spread() -> None:
     images = Measure(least=0.0, most=1.0, size=360)
-    theirs = {0: 30 / 360, 1: 40 / 360, 2: 35 / 360}
-    ours = {seed: value + 10 / 360 for seed, value in theirs.items()}
-    both = {seed: ours[seed] for seed in (0, 1)}
-    two = compare(both, {seed: theirs[seed] for seed in (0, 1)}, images, images)
+    theirs, ours = ({seed: (n + 5 * seed) / 360 for seed in range(3)} for n in (30, 40))
+    two = compare(*({seed: arm[seed] for seed in (0, 1)} for arm in (ours, theirs)), images, images)
     assert two.p is two.ci_low is two.effect is None
     assert two.is_constant
     found = compare(ours, theirs, images, images)
@@ -195,10 +190,8 @@ def test_two_equal_differences_have_no_p_and_three_use_the_counting_spread() -> 
 
 def test_a_difference_of_one_image_in_256_at_every_seed_is_not_significant() -> None:
     images = Measure(least=0.0, most=1.0, size=256)
-    values = {seed: 0.1 + seed / 256 for seed in range(5)}
-    shifted = {seed: value + 1 / 256 for seed, value in values.items()}
-    found = compare(shifted, values, images, images)
-    assert found.p > 0.05
+    values, shifted = ({seed: (n + seed) / 256 for seed in range(5)} for n in (25, 26))
+    assert compare(shifted, values, images, images).p > 0.05
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Tests of further tables that compare arms."""
 
-import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -18,10 +18,8 @@ from reports.tables.comparisons import (
     sensitivity_table,
 )
 from reports.tables.table import tabulate
-from sweeps.state.results import RunResult
 from sweeps.study.readouts import MeanOfLast
-from sweeps.study.study import Study
-from tests.reports.synthetic import ended, finish, make_study
+from tests.reports.synthetic import ended, finish, make_study, with_metrics
 
 
 def test_the_seeds_table_has_values_and_differences_of_each_arm_by_seed() -> None:
@@ -46,26 +44,13 @@ def test_the_seeds_table_has_values_and_differences_of_each_arm_by_seed() -> Non
     ]  # fmt: skip
 
 
-def measured(study: Study, averaged: dict[str, float] | None = None) -> list[RunResult]:
-    results = []
-    for run in study.runs():
-        ended = finish(run)
-        if averaged is not None:
-            *before, last = ended.records
-            value = averaged[run.arm] + 0.001 * run.seed
-            metrics = {**last.metrics, "test/error_averaged": value}
-            records = (*before, EpochRecord(epoch=last.epoch, metrics=metrics))
-            ended = replace(ended, stage=replace(ended.stage, records=records))
-        results.append(ended)
-    return results
-
-
-AVERAGED = {"erm": 0.2, "midpoint": 0.21, "uniform": 0.19}
+def averaged(record: EpochRecord) -> Mapping[str, float]:
+    return {**record.metrics, "test/error_averaged": record.metrics["test/error"]}
 
 
 def test_the_sensitivity_table_has_every_comparison_under_every_readout() -> None:
     study = make_study()
-    results = measured(study, AVERAGED)
+    results = [with_metrics(finish(run), averaged) for run in study.runs()]
     listing = sensitivity_table(study, arrange(study, results), tabulate(study, results))
     assert [cells[:2] for cells in listing.cells] == [
         (f"{arm} minus erm", readout)
@@ -95,12 +80,9 @@ def test_each_arm_has_the_three_probabilities_of_the_posterior() -> None:
     table = tabulate(study, ended(study, {}))
     listing = equivalence_table(table, 0.005)
     assert [cells[0] for cells in listing.cells] == ["midpoint", "uniform"]
-    row = table.rows[1]
-    compared = row.compared.comparison
-    better = scipy.stats.t.cdf((-0.005 - compared.difference) / (compared.sd / 5**0.5), 4)
-    assert listing.records[0]["p_better"] == pytest.approx(better)
+    found = equivalence(table.rows[1].compared.comparison, 0.005)
     names = ("p_better", "p_equivalent", "p_worse")
-    assert sum(listing.records[0][name] for name in names) == pytest.approx(1)
+    assert tuple(listing.records[0][name] for name in names) == found
     assert "margin of 0.50 points" in listing.caption
 
 
@@ -108,12 +90,9 @@ def test_each_arm_has_the_three_probabilities_of_the_posterior() -> None:
 def test_the_probabilities_of_equivalence_agree_with_the_closed_form(margin: float) -> None:
     ours, theirs = [0.21, 0.19, 0.25, 0.20, 0.22], [0.23, 0.24, 0.25, 0.23, 0.29]
     differences = np.subtract(ours, theirs)
-    scale = differences.std(ddof=1) / math.sqrt(5)
     found = equivalence(compare(dict(enumerate(ours)), dict(enumerate(theirs))), margin)
-    below, above = (
-        scipy.stats.t.cdf((-margin - differences.mean()) / scale, 4),
-        scipy.stats.t.sf((margin - differences.mean()) / scale, 4),
-    )
+    posterior = scipy.stats.t(4, differences.mean(), scipy.stats.sem(differences))
+    below, above = posterior.cdf(-margin), posterior.sf(margin)
     assert found == pytest.approx((below, 1 - below - above, above), abs=1e-12)
 
 

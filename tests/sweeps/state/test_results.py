@@ -22,6 +22,7 @@ from sweeps.study.budget import Budget
 from sweeps.study.study import Run, Study
 from tests import toy
 from tests.filled import fail, put_epochs
+from tests.reports.synthetic import study_of
 
 RUN = Run(arm="erm", config=TrainConfig(epochs=3, batch_size=8))
 
@@ -68,13 +69,11 @@ def test_only_a_complete_run_has_predictions_and_damaged_ones_are_ignored(store:
 
 
 def test_a_study_ends_on_its_budget_only_without_interrupted_runs(store: Store) -> None:
-    study = Study(
-        name="s", description="", arms={"erm": RUN.config}, seeds=(0, 1, 2), baseline="erm",
-        source="", budget=Budget(runs=2),
-    )  # fmt: skip
+    study = study_of("s", {"erm": RUN.config}, (0, 1, 2))
+    limited = replace(study, budget=Budget(runs=2))
     runs = study.runs()
 
-    def ended(study: Study = study) -> str | None:
+    def ended(study: Study = limited) -> str | None:
         return ended_on_budget(study, read_results(runs, store))
 
     put_epochs(store, runs[0], 3)
@@ -83,7 +82,7 @@ def test_a_study_ends_on_its_budget_only_without_interrupted_runs(store: Store) 
     assert ended() is None
     put_epochs(store, runs[1], 3)
     assert ended() == "used up its budget of 2 runs, after 2 of 3 runs"
-    assert ended(replace(study, budget=Budget())) is None
+    assert ended(study) is None
     put_epochs(store, runs[2], 3)
     assert ended() is None
 
@@ -97,9 +96,7 @@ def school(toy_problem: None) -> Study:
         "master": toy.ToyConfig(epochs=5, drift=3.0),
         "still": toy.ToyConfig(epochs=3),
     }
-    return Study(
-        name="school", description="", arms=arms, seeds=(0, 1), baseline="still", source=""
-    )
+    return study_of("school", arms, (0, 1))
 
 
 def test_pupils_of_a_diverged_teacher_get_its_reason_and_are_not_trained(

@@ -28,6 +28,7 @@ from sweeps.state.stages import (
 from sweeps.study.study import Run, Study
 from tests import toy
 from tests.filled import fail, put_epochs
+from tests.reports.synthetic import study_of
 
 
 def _run(arm: str, **values: Any) -> Run:
@@ -195,9 +196,7 @@ def school(toy_problem: None) -> Study:
         "late pupil": toy.ToyConfig(epochs=3, drift=1.0, turn=2, teacher="master"),
         "master": toy.ToyConfig(epochs=5, drift=2.0),
     }
-    return Study(
-        name="school", description="", arms=arms, seeds=(0, 1), baseline="still", source=""
-    )
+    return study_of("school", arms, (0, 1))
 
 
 def test_a_teacher_is_trained_before_its_pupils_and_its_last_state_is_kept(school: Study) -> None:

@@ -10,15 +10,12 @@ from mixup_core.keys import run_key
 from mixup_core.problem import MAX_SEED
 from mixup_core.seeding import Purpose, stream_seed
 from sweeps.reading.study_file import bundled_names
-from sweeps.study.study import Run, Study, spell_seeds
+from sweeps.study.study import Run, spell_seeds
 from tests import toy
 from tests.bundled import bundled
+from tests.reports.synthetic import study_of
 
 BASE = TrainConfig(epochs=2, batch_size=8)
-
-
-def study(**arms: TrainConfig) -> Study:
-    return Study(name="x", description="", arms=arms, seeds=(4, 1), baseline="erm", source="")
 
 
 def test_no_run_of_a_bundled_study_is_a_copy_of_its_teacher() -> None:
@@ -54,7 +51,7 @@ def test_varying_paths_are_those_that_only_one_arm_has_but_never_the_seed() -> N
         with_values(BASE, {"mix.switch_epoch": 1, "mix.law_after": {"beta": alpha}, "seed": 9})
         for alpha in (0.5, 2.0)
     ]
-    paths = study(a=mixed, b=after[0], c=after[1]).varying()
+    paths = study_of("x", {"a": mixed, "b": after[0], "c": after[1]}).varying()
     assert paths == (
         "mix.law", "mix.law.alpha", "mix.switch_epoch", "mix.law_after", "mix.law_after.alpha",
     )  # fmt: skip
@@ -68,7 +65,7 @@ def test_a_part_of_a_study_has_the_same_runs_as_the_whole_study(toy_problem: Non
         "confirm pupil": toy.ToyConfig(epochs=6, teacher="master"),
         "confirm master": toy.ToyConfig(epochs=4, drift=2.0),
     }
-    whole = Study(name="x", description="", arms=arms, seeds=(4, 1), baseline="still", source="")
+    whole = study_of("x", arms, (4, 1))
     for arm in ("pupil", "confirm pupil"):
         part = whole.part(["still", arm]).part([arm])
         assert (part.baseline, part.runs()) == (arm, whole.runs_of(arm))
