@@ -111,6 +111,7 @@ class Driver:
         self.metrics = metrics
         self.gpus_per_run = gpus_per_run
         self.trained: list[tuple[str, int]] = []
+        self.ends_kept: list[tuple[str, int]] = []
         self.epochs = 0
         self.num_trained = len(self.store.keys())
 
@@ -148,6 +149,8 @@ class Driver:
         except BrokenRunError:
             failure = {"kind": "failed", "message": "as told", "epoch": None}
         self.trained.append((run.arm, run.seed))
+        if run.config.epochs in planned.keep:
+            self.ends_kept.append((run.arm, run.seed))
         self.num_trained += 1
         self.epochs += planned.epochs_to_train
         if math.isnan(metrics.get("val/error", 0.0)):

@@ -1,7 +1,6 @@
 import random
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,7 +19,6 @@ from sweeps.searching.selection import grown_study
 from sweeps.searching.sources import Outlook
 from sweeps.state.ledger import enter
 from sweeps.state.results import RunResult, read_results
-from sweeps.state.stages import PlannedRun
 from sweeps.study.search import Point
 from sweeps.study.study import Run
 from tests.sweeps.small_searches import (
@@ -41,6 +39,10 @@ RACE = STUDY.replace("seeds: 3", "seeds: 5") + "  prune: {after: 2, every: 1}\n"
 
 def points_of(driver: Driver) -> list[Point]:
     return list(driver.proposals.points())
+
+
+def best_of(driver: Driver) -> Point:
+    return min(points_of(driver), key=lambda point: point.objectives)
 
 
 def assert_scored(driver: Driver, points: Sequence[Point], *objectives: str) -> None:
@@ -112,9 +114,7 @@ def test_the_outlook_of_a_search_has_its_runs_and_the_hours_of_the_nearest_limit
     assert source.outlook(1) == Outlook(num_runs=6 * 3, at_once=3, hours=1.25)
     assert source.outlook(4) == Outlook(num_runs=6 * 3, at_once=3, hours=0.5)
     assert (source.num_waiting, source.num_known) == ((6 + 2) * 3, 0)
-    wide = read(
-        tmp_path, STUDY + "  confirm: {seeds: [100, 101, 102, 103, 104, 105, 106, 107, 108]}\n"
-    )
+    wide = read(tmp_path, f"{STUDY}  confirm: {{seeds: {list(range(100, 109))}}}\n")
     assert Driver(wide, tmp_path / "wide").source.num_waiting == 9 * (2 + 1)
 
 
@@ -131,9 +131,10 @@ def test_the_winner_and_the_arms_are_confirmed_on_fresh_seeds_and_test_images(
 ) -> None:
     driver = Driver(read(tmp_path, CONFIRM), tmp_path)
     assert driver.source.outlook(1) == Outlook(num_runs=6 * 3, at_once=3, num_last=2 * (2 + 1))
+    assert driver.source.study.winning_run() is None
     driver.run()
     assert driver.source.outlook(1) == Outlook(at_once=3)
-    best = min(points_of(driver), key=lambda point: point.objectives)
+    best = best_of(driver)
     confirmed = driver.source.study.confirmation()
     assert list(confirmed.arms) == ["erm", "uniform", best.arm]
     assert confirmed.seeds == (100, 101)
@@ -143,14 +144,13 @@ def test_the_winner_and_the_arms_are_confirmed_on_fresh_seeds_and_test_images(
     assert driver.trained[-6:] == [
         (f"confirm {arm}", seed) for arm in confirmed.arms for seed in (100, 101)
     ]
+    winning = driver.source.study.winning_run()
+    assert driver.ends_kept == [(winning.arm, winning.seed)] == [(f"confirm {best.arm}", 100)]
     again = Driver(read(tmp_path, CONFIRM), tmp_path).run()
     assert again.trained == []
     assert (points_of(again), again.source.study) == (points_of(driver), driver.source.study)
     fewer = Driver(read(tmp_path, CONFIRM, "search.points=3"), tmp_path).source
-    assert (fewer.study.winning_run(), fewer.outlook(1)) == (
-        driver.source.study.winning_run(),
-        Outlook(at_once=3),
-    )
+    assert (fewer.study.winning_run(), fewer.outlook(1)) == (winning, Outlook(at_once=3))
 
 
 def test_points_that_another_study_has_trained_are_confirmed_in_the_same_launch(
@@ -161,26 +161,6 @@ def test_points_that_another_study_has_trained_are_confirmed_in_the_same_launch(
     confirmed = driver.source.study.confirmed()
     assert len(confirmed) == 3
     assert driver.trained == [(arm, seed) for arm in confirmed for seed in (100, 101)]
-
-
-def test_only_the_winning_run_of_a_search_keeps_its_weights(tmp_path: Path) -> None:
-    driver = Driver(read(tmp_path, CONFIRM), tmp_path)
-    kept = []
-    train = driver._train
-
-    def watched(searcher: Any, trial: str, planned: PlannedRun, *, dies: bool) -> None:
-        if planned.run.config.epochs in planned.keep:
-            kept.append((planned.run.arm, planned.run.seed))
-        train(searcher, trial, planned, dies=dies)
-
-    driver._train = watched  # type: ignore[method-assign]
-    assert driver.source.study.winning_run() is None
-    driver.run()
-    winning = driver.source.study.winning_run()
-    assert kept == [(winning.arm, winning.seed)]
-    assert winning.seed == 100
-    best = min(points_of(driver), key=lambda point: point.objectives)
-    assert winning.arm == f"confirm {best.arm}"
 
 
 def diverging(config: TrainConfig) -> dict[str, float]:
@@ -194,9 +174,8 @@ def test_a_diverged_seed_fails_its_point_without_an_objective(tmp_path: Path, te
     driver = Driver(read(tmp_path, text), tmp_path, diverging).run()
     if text == PRUNED:  # the seeds that are compared first are enough
         assert len(driver.trained) == 2 * 3 + 6 * 2
-    assert {p.num_seeds for p in points_of(driver)} == {2 if text == PRUNED else None}
-    assert {point.state for point in points_of(driver)} == {"failed"}
-    assert {point.objectives for point in points_of(driver)} == {()}
+    told = {(point.state, point.objectives, point.num_seeds) for point in points_of(driver)}
+    assert told == {("failed", (), 2 if text == PRUNED else None)}
     assert driver.source.study.confirmation() is None
     assert Driver(read(tmp_path, text), tmp_path, diverging).run().trained == []
 
@@ -250,7 +229,7 @@ def test_a_failed_seed_keeps_its_point_open_until_a_launch_trains_the_seed(
     again = Driver(study, tmp_path / "home").run()
     assert {point.state for point in points_of(again)} == {"complete"}
     assert again.trained[0] == ("point 2", seed)
-    best = min(points_of(again), key=lambda point: point.objectives)
+    best = best_of(again)
     confirmed = again.source.study.confirmation()
     assert list(confirmed.arms) == ["erm", "uniform", best.arm]
 
@@ -259,7 +238,7 @@ def test_a_failed_seed_keeps_its_point_open_until_a_launch_trains_the_seed(
 def test_runs_of_closed_points_lost_from_the_store_are_retrained(tmp_path: Path, rule: str) -> None:
     study = read(tmp_path, f"{CONFIRM}  select: {rule}\n")
     first = Driver(study, tmp_path).run()
-    best = min(points_of(first), key=lambda point: point.objectives)
+    best = best_of(first)
     for run in first.source.study.runs_of(best.arm)[1:]:
         first.store.delete(*stage_keys(run.config))
     assert grown_study(study, first.proposals.history(), first.store).confirmation() is not None
@@ -360,10 +339,8 @@ def test_a_search_without_further_improvement_ends_early_with_a_reason(tmp_path:
     driver = Driver(study, tmp_path).run()
     history = read_history(study, driver.url)
     assert 4 < len(history.points) < 60
-    assert history.ended == (
-        f"ended after {len(history.points)} points, because the last 4 improved by less than the "
-        "noise between seeds"
-    )
+    ended = "because the last 4 improved by less than the noise between seeds"
+    assert history.ended == f"ended after {len(history.points)} points, {ended}"
     again = Driver(study, tmp_path).run()
     assert (again.trained, len(again.proposals.points())) == ([], len(history.points))
     killed = tmp_path / "killed"
@@ -385,9 +362,8 @@ def test_a_budget_ends_a_search_after_whole_points_of_all_launches_together(
     assert 0 < len(points_of(first)) < 6
     assert all(point.state == "complete" for point in points_of(first))
     history = read_history(study, first.url)
-    assert (
-        history.ended == f"used up its budget of 1.5 GPU-hours, after {len(history.points)} points"
-    )
+    ended = f"used up its budget of 1.5 GPU-hours, after {len(history.points)} points"
+    assert history.ended == ended
     assert not history.asks(study.search)  # type: ignore[arg-type]
     for gpus_per_run in (1.0, 0.5):
         again = Driver(study, tmp_path, gpus_per_run=gpus_per_run).run()
@@ -467,9 +443,6 @@ def test_noise_in_place_of_test_labels_changes_no_proposal_and_no_winner(
     assert points_of(leaky) == points_of(honest)
     assert leaky.source.study == honest.source.study
     assert sum(loads) == 2 * 3 * 2, "only the confirmation reads test images"
-    finals = [
-        read_results(driver.source.study.confirmation().runs(), driver.store)  # type: ignore[union-attr]
-        for driver in (honest, leaky)
-    ]
-    errors = [[r.records[-1].metrics["test/error"] for r in results] for results in finals]
-    assert errors[0] != errors[1], "the noise is seen where it may be"
+    confirmed = honest.source.study.confirmation().runs()
+    finals = [[r.records for r in read_results(confirmed, d.store)] for d in (honest, leaky)]
+    assert finals[0] != finals[1], "the noise is seen where it may be"
