@@ -1,10 +1,11 @@
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from reports.numbers.calibration import brier, negative_log_likelihood, reliability
 from reports.numbers.ensembles import NAMES, SCALED, chosen_subsets, ensemble_sizes
 
 Array = NDArray[np.float64]
@@ -22,17 +23,10 @@ def network(rng: np.random.Generator) -> Array:
 
 
 def measured(chances: Array) -> Array:
-    """Return error, NLL, Brier score and calibration error, computed independently."""
-    own, confidence = chances[np.arange(IMAGES), LABELS], chances.max(1)
-    right = chances.argmax(1) == LABELS
-    edges = np.linspace(0, 1, 16)
-    gaps = [
-        abs(np.sum(right[inside]) - np.sum(confidence[inside]))
-        for low, high in pairwise(edges)
-        for inside in ((confidence > low) & (confidence <= high),)
-    ]
-    brier = np.mean(np.sum((chances - np.eye(CLASSES)[LABELS]) ** 2, axis=1))
-    return np.array([1 - right.mean(), -np.log(own).mean(), brier, sum(gaps) / IMAGES])
+    """Return error, NLL, Brier score and calibration error."""
+    nll = negative_log_likelihood(np.log(chances), LABELS, 1.0)
+    error = np.mean(chances.argmax(1) != LABELS)
+    return np.array([error, nll, brier(chances, LABELS), reliability(chances, LABELS).error])
 
 
 @pytest.fixture(scope="module")

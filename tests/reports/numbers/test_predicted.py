@@ -38,9 +38,8 @@ def test_numbers_of_predictions_of_an_arm_follow_from_its_runs() -> None:
     assert arm.gain == pytest.approx(wrong.mean() - together.mean())
     saved = wrong.mean(0) - together
     low, high = scipy.stats.norm.interval(0.95, saved.mean(), scipy.stats.sem(saved))
-    assert (arm.gain - arm.gain_half_width, arm.gain + arm.gain_half_width) == (
-        pytest.approx(low), pytest.approx(high),
-    )  # fmt: skip
+    ends = arm.gain - arm.gain_half_width, arm.gain + arm.gain_half_width
+    assert ends == pytest.approx((low, high))
     gains, differ = [], []
     for first, second in combinations(range(5), 2):
         pair = (chances[first] + chances[second]).argmax(1) != labels
@@ -117,10 +116,8 @@ def test_pseudo_values_agree_with_leave_one_out_estimates() -> None:
         return float(np.mean([by_pair[pair] for pair in combinations(kept, 2)]))
 
     whole = over_pairs(list(range(6)))
-    expected = [
-        6 * whole - 5 * over_pairs([seed for seed in range(6) if seed != left_out])
-        for left_out in range(6)
-    ]
+    without = [over_pairs([*range(out), *range(out + 1, 6)]) for out in range(6)]
+    expected = 6 * whole - 5 * np.array(without)
     np.testing.assert_allclose(pseudo_values(by_pair), expected)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from reports.numbers.spread import Index, indices, split_spread
+from reports.numbers.spread import indices, split_spread
 
 
 @pytest.mark.parametrize("sd", [0.0, 0.005, 0.02])
@@ -50,12 +50,6 @@ def moved(a: Array, b: Array, place: int) -> Array:
     return x
 
 
-def ends(index: Index) -> tuple[float, float]:
-    assert index.low is not None
-    assert index.high is not None
-    return index.low, index.high
-
-
 @pytest.mark.parametrize("n", [20, 100])
 def test_intervals_of_sobol_indices_cover_the_parts_of_an_additive_function(n: int) -> None:
     """Normal inputs: both indices are 9/14, 4/14 and 1/14. 300 designs each."""
@@ -63,7 +57,7 @@ def test_intervals_of_sobol_indices_cover_the_parts_of_an_additive_function(n: i
     for _ in range(300):
         a, b = rng.normal(size=(2, 3, n))
         for place, part in enumerate((9 / 14, 4 / 14, 1 / 14)):
-            both = [*map(ends, indices(added(a), added(b), added(moved(a, b, place))))]
+            both = [(i.low, i.high) for i in indices(added(a), added(b), added(moved(a, b, place)))]
             hits[place] += [low <= part <= high for low, high in both]
             assert all(0 <= low < high <= 1 for low, high in both)
     assert (hits / 300 >= 0.9).all()

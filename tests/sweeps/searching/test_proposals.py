@@ -89,9 +89,7 @@ def test_every_point_of_a_countable_space_is_proposed(tmp_path: Path, sampler: s
 
 
 def test_points_that_could_not_be_trained_are_not_proposed(tmp_path: Path) -> None:
-    text = STUDY.replace("name: mlp", "name: narrow-resnet").replace(
-        "val_size: 200", "val_size: 137"
-    )
+    text = STUDY.replace("name: mlp", "name: narrow-resnet").replace("size: 200", "size: 137")
     text = text.replace("    mix.switch_epoch: {int: [0, 20], step: 2}\n", "")
     text = text.replace("mix.law: {beta: {log_uniform: [0.1, 32.0]}}",
                         "data.train_fraction: {uniform: [0.1, 1.0]}")  # fmt: skip

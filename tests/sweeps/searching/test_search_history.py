@@ -19,7 +19,6 @@ def test_importances_are_computed_from_means_and_sum_to_one(tmp_path: Path) -> N
     url = str(tmp_path / "j.log")
     history = read_history(study, url)
     assert asked(study, url, 20, reopened=False).history() == read_history(study, url) != history
-    assert study.search is not None
     points = [p for p in read_history(study, url).points if p.state == "complete"]
     assert importances_of(study.search, points[:1]) == {}
     importances = importances_of(study.search, points)

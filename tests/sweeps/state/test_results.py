@@ -31,7 +31,6 @@ def test_entries_of_stages_of_earlier_launches_are_read(store: Store) -> None:
     archive, key = "ab" * 32, stage_keys(RUN.config)[0]
     put_epochs(store, RUN, 1)
     stage = store.read(key)
-    assert stage is not None
     entries = {"tried": f"{RUN.key} 3", "added": f"{archive} 1700000000000 me on node"}
     earlier = replace(stage, environment=entries)
     addition = Addition(archive=archive, at_ms=1_700_000_000_000, by="me on node")
