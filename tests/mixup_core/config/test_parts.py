@@ -31,23 +31,16 @@ def test_parts_are_the_fields_in_their_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "is_choice", "is_named", "is_optional", "is_group"),
+    ("trait", "names"),
     [
-        ("road", True, False, False, False),
-        ("detour", True, False, True, False),
-        ("vehicle", True, True, False, False),
-        ("spare", True, True, True, False),
-        ("stay", False, False, False, True),
-        ("cost", False, False, False, False),
-        ("stops", False, False, False, False),
+        ("options", {"road", "detour", "vehicle", "spare"}),
+        ("is_named", {"vehicle", "spare"}),
+        ("is_optional", {"detour", "spare"}),
+        ("is_group", {"stay"}),
     ],
 )
-def test_a_part_is_classified_as_choice_group_or_plain(
-    name: str, is_choice: bool, is_named: bool, is_optional: bool, is_group: bool
-) -> None:
-    part = PARTS[name]
-    assert (bool(part.options), part.is_named) == (is_choice, is_named)
-    assert (part.is_optional, part.is_group) == (is_optional, is_group)
+def test_parts_are_choices_groups_or_plain(trait: str, names: set[str]) -> None:
+    assert {name for name, part in PARTS.items() if getattr(part, trait)} == names
 
 
 def test_the_kind_name_is_the_tag_or_the_name_of_the_kind() -> None:
