@@ -12,7 +12,6 @@ from mixup_core.images.choices.optimizers import (
     Constant,
     Cosine,
     LrSchedule,
-    Sgd,
     Step,
     WarmUp,
 )
@@ -103,17 +102,15 @@ def _published(make: Any, *, per_epoch: bool = False) -> list[float]:
     return factors
 
 
-def test_the_cosine_schedule_matches_pytorch() -> None:
+def test_the_schedules_match_pytorch() -> None:
     expected = _published(lambda o: lr_scheduler.CosineAnnealingLR(o, STEPS * EPOCHS))
     assert _factors(Cosine()) == pytest.approx(expected)
     expected = _published(lambda o: lr_scheduler.CosineAnnealingLR(o, STEPS * EPOCHS, eta_min=0.2))
     assert _factors(Cosine(end=0.2)) == pytest.approx(expected)
-
-
-def test_the_step_schedule_matches_pytorch() -> None:
     expected = _published(lambda o: lr_scheduler.MultiStepLR(o, [2, 5], 0.5), per_epoch=True)
     assert _factors(Step(at=(2, 5), gamma=0.5)) == pytest.approx(expected)
-    assert _factors(Step(at=())) == _factors(Constant()) == [1.0] * 30
+    for level in (Step(at=()), Step(at=(1,), gamma=1.0), Cosine(end=1.0), Constant()):
+        assert _factors(level) == [1.0] * 30
 
 
 def test_a_warm_up_ends_at_the_full_rate_and_is_followed_by_the_schedule() -> None:
@@ -124,6 +121,7 @@ def test_a_warm_up_ends_at_the_full_rate_and_is_followed_by_the_schedule() -> No
     stepped = Step(warm_up=2, at=(3,))
     assert _factors(stepped) == pytest.approx(rising + [1.0] * 5 + [0.1] * 15)
     assert [stepped.in_epoch(epoch, EPOCHS) for epoch in range(2, EPOCHS)] == [None] + [0.1] * 3
+    assert _factors(Step(warm_up=2, at=(2,))) == pytest.approx(rising + [0.1] * 20)
 
 
 def test_the_optimizer_uses_the_scheduled_learning_rate(
@@ -153,30 +151,23 @@ def test_schedules_share_the_stage_keys_of_equal_first_epochs(config: TrainConfi
 
 
 @pytest.mark.parametrize(
-    ("schedule", "rule"),
+    ("values", "rule"),
     [
-        ({"warm-up": 4}, "lr_schedule.warm_up < epochs"),
-        ({"step": {"at": [3, 2]}}, "the epochs in `at` must increase"),
-        ({"step": {"at": [0]}}, "each of at >= 1"),
-        ({"step": {"at": [1], "warm_up": 2}}, "the epochs in `at` must increase"),
+        ({"lr_schedule": {"warm-up": 4}}, "lr_schedule.warm_up < epochs"),
+        ({"lr_schedule": {"step": {"at": [3, 2]}}}, "the epochs in `at` must increase"),
+        ({"lr_schedule": {"step": {"at": [0]}}}, "each of at >= 1"),
+        ({"lr_schedule": {"step": {"at": [1], "warm_up": 2}}}, "the epochs in `at` must increase"),
+        ({"optimizer.name": "sgd", "optimizer.nesterov": True}, "nesterov needs a momentum above"),
+        ({"optimizer.decayed": "weights"}, "needs a weight_decay above 0"),
+        ({"optimizer.lr": 0.0}, "0 < lr <= 1000"),
+        ({"optimizer.lr": 1000.5}, "0 < lr <= 1000"),
     ],
 )
-def test_a_schedule_out_of_range_is_refused(config: TrainConfig, schedule: Any, rule: str) -> None:
+def test_settings_out_of_range_are_refused(
+    config: TrainConfig, values: dict[str, Any], rule: str
+) -> None:
     with pytest.raises(RuleError, match=rule):
-        with_values(config, {"lr_schedule": schedule})
-
-
-def test_nesterov_needs_momentum_and_decay_of_weights_only_needs_decay(config: TrainConfig) -> None:
-    with pytest.raises(RuleError, match="nesterov needs a momentum above 0"):
-        with_values(config, {"optimizer.name": "sgd", "optimizer.nesterov": True})
-    with pytest.raises(RuleError, match="needs a weight_decay above 0"):
-        with_values(config, {"optimizer.decayed": "weights"})
-
-
-def test_the_limits_of_schedule_fields_are_accepted() -> None:
-    assert _factors(Cosine(end=1.0)) == _factors(Step(at=(1,), gamma=1.0)) == [1.0] * 30
-    rising = [(step + 1) / 10 for step in range(10)]
-    assert _factors(Step(at=(2,), warm_up=2)) == pytest.approx(rising + [0.1] * 20)
+        with_values(config, values)
 
 
 @pytest.fixture
@@ -216,10 +207,3 @@ def test_averaging_only_adds_averaged_metrics(averaged: TrainConfig, splits: Spl
             record.metrics.keys() - other.metrics.keys()
         )
         assert record.metrics.keys() <= IMAGES.metrics.keys()
-
-
-@pytest.mark.parametrize("rate", [0.0, 1000.5])
-def test_a_learning_rate_of_0_or_above_1000_is_refused(rate: float) -> None:
-    assert Sgd(lr=1000.0).lr == 1000
-    with pytest.raises(RuleError, match="0 < lr <= 1000"):
-        Sgd(lr=rate)
