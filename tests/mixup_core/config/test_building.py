@@ -151,10 +151,14 @@ def test_a_value_of_the_wrong_type_is_refused_with_its_path(
 
 
 @pytest.mark.parametrize("path", ["", "nights", "road.x.y", "days.x", "stay.floor", "road.legs.0"])
-def test_a_path_that_names_no_field_is_refused_with_the_existing_fields(path: str) -> None:
-    known = "path must name a field.*" + "Stay has place, is_paid" * (path == "stay.floor")
-    with pytest.raises(KeyError, match=known):
+def test_a_path_that_names_no_field_is_refused(path: str) -> None:
+    with pytest.raises(KeyError, match="path must name a field"):
         with_values(with_values(JOURNEY, {"road": {"winding": []}}), {path: 1})
+
+
+def test_an_unknown_path_is_refused_with_the_existing_fields() -> None:
+    with pytest.raises(KeyError, match="Stay has place, is_paid"):
+        with_values(JOURNEY, {"stay.floor": 1})
     with pytest.raises(KeyError, match="Straight has no fields"):
         built(Straight, {"width": 1})
 
