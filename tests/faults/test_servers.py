@@ -7,6 +7,7 @@ import pytest
 
 from mixup_core.store.checkpoints import Store
 from sweeps.leasing.lease import Lease
+from sweeps.state.ledger import enter
 from tests.conftest import CommandLine, CommandLines
 from tests.faults.invariants import assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, Task, wait_for
@@ -61,3 +62,38 @@ def test_killed_workers_and_a_killed_driver_lose_no_results_on_remote_servers(
         acknowledged=acknowledged, store=url, database=tracking.backend,
     )  # fmt: skip
     assert "no file is damaged" in mixsweep("store", "verify", "--store", url).stdout
+
+
+AUTHENTICATION = """[mlflow]
+default_permission = NO_PERMISSIONS
+database_uri = sqlite:///{folder}/users.db
+admin_username = admin
+admin_password = {password}
+authorization_function = mlflow.server.auth:authenticate_request_basic_auth
+"""
+
+
+def test_a_tracking_password_is_used_and_never_written(
+    command_line: CommandLines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    password, users = "canary-3f9c27", tmp_path / "users.ini"
+    users.write_text(AUTHENTICATION.format(folder=tmp_path, password=password))
+    monkeypatch.setenv("MLFLOW_AUTH_CONFIG_PATH", str(users))
+    monkeypatch.setenv("MLFLOW_FLASK_SERVER_SECRET_KEY", "0" * 32)
+    server = TrackingServer(tmp_path, free_port(), options=("--app-name", "basic-auth"))
+    server.start()
+    study = (*TWO_LAWS.arguments, "--tracking-uri", server.uri)
+    user = {"MLFLOW_TRACKING_USERNAME": "admin"}
+    welcome = command_line(**user, MLFLOW_TRACKING_PASSWORD=password)
+    stranger = command_line(**user, MLFLOW_TRACKING_PASSWORD="another-canary")
+    for home in (welcome.home, stranger.home):
+        enter(TWO_LAWS.study, Store(str(home / "store")), "mixsweep run")
+    said = welcome("sync", *study)
+    assert "0 finished runs of 4 are in MLflow" in said.stdout
+    refused = stranger("sync", *study, code=2)
+    assert "You are not authenticated" in refused.stderr
+    assert "another-canary" not in refused.stderr
+    server.kill()
+    written = [path.read_bytes() for path in welcome.home.rglob("*") if path.is_file()]
+    written += [server.database.read_bytes(), (said.stdout + said.stderr).encode()]
+    assert not any(password.encode() in content for content in written)

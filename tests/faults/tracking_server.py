@@ -19,6 +19,7 @@ class TrackingServer:
     """URL of its database; None means an SQLite file in the folder."""
     artifacts: str | None = None
     """Folder or URL of its artifacts; None means the folder."""
+    options: tuple[str, ...] = ()
     _running: ExitStack = field(default_factory=ExitStack, init=False)
 
     @property
@@ -36,6 +37,7 @@ class TrackingServer:
             "--backend-store-uri", self.backend or f"sqlite:///{self.database}",
             "--artifacts-destination", self.artifacts or str(self.folder / "artifacts"),
             "--host", "127.0.0.1", "--port", str(self.port), "--workers", "1",
+            *self.options,
         ]  # fmt: skip
         alone = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
         self._running.enter_context(running(command, lambda: listens(self.port), **alone))

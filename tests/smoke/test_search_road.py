@@ -10,34 +10,12 @@ from tests.tracked_runs import read_runs
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-STUDY = """
-study: small-search
-base:
-  data: {name: digits, val_size: 300}
-  model: {name: mlp}
-  epochs: 10
-  batch_size: 64
-  eval_every: 10
-arms:
-  erm: {mix.law: erm}
-  uniform: {mix.law: {beta: 1.0}}
-seeds: 2
-search:
-  space:
-    mix.law: {beta: {log_uniform: [0.1, 32.0]}}
-    mix.switch_epoch: {int: [0, 10]}
-  points: 6
-  objective: val/error
-  confirm: {seeds: [100, 101]}
-"""
+STUDY = Path(__file__).parents[1] / "faults/small-search.yaml"
 RUNS = 2 * 2 + 6 * 2 + 3 * 2
 
 
-def test_a_search_ends_with_a_confirmed_winner_and_its_report(
-    command_line: CommandLines, tmp_path: Path
-) -> None:
-    mixsweep, file = command_line(), str(tmp_path / "small.yaml")
-    Path(file).write_text(STUDY)
+def test_a_search_ends_with_a_confirmed_winner_and_its_report(command_line: CommandLines) -> None:
+    mixsweep, file = command_line(), str(STUDY)
     before = mixsweep.json("plan", file)
     assert (before["runs"], before["to_run"]) == (RUNS, RUNS)
     assert before["search"]["adaptive"] is True
