@@ -116,7 +116,7 @@ def test_points_with_unequal_numbers_of_seeds_or_objectives_are_not_compared() -
 def test_errors_of_n_images_have_at_least_the_variance_of_images_that_disagree(
     theirs: list[float], images: int, large: float, small: float
 ) -> None:
-    """With 100 images and 5 seeds, t is 6.3 and 1.1; 2.1 is needed."""
+    """Values of t are 6.3 and 1.1 with 100 images and 5 seeds; 2.1 is needed."""
     for difference in (large, small):
         ours = [error + difference for error in theirs]
         found = is_clearly_worse(ours, theirs, points=2, size=images)

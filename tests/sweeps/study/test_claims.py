@@ -130,7 +130,7 @@ INTERVALS = (
     (-0.3, -0.2), (-0.3, -0.05), (-0.05, 0.05), (0.05, 0.3), (0.2, 0.3), (-0.3, 0.3),
     (-0.2, 0.0), (0.0, 0.2), (-0.1, 0.1), (-0.3, -0.1), (0.1, 0.3),
 )  # fmt: skip
-"""Of the last five, an end is a bound of some claim, which only a claim with a margin allows."""
+"""The last five end at a bound of some claim, which only a claim with a margin allows."""
 
 
 @pytest.mark.parametrize(
