@@ -16,6 +16,11 @@ from sweeps.study.readouts import Averaged, ClaimReadout, Last, Readout
 from sweeps.study.search import AddedArm, Point, Search, confirming, name_of_confirmation
 
 
+def headlines(problem: Problem, lead: str | None) -> tuple[str, ...]:
+    """Return the metrics that may be a study's headline, the first choice first."""
+    return problem.headline if lead is None else (lead, *problem.headline)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """One configuration with one seed, to train once, and its arm in a study."""
@@ -125,7 +130,7 @@ class Study:
         Runs of a search lack a `lead` that only its confirmation measures.
         """
         problem = self.problem
-        metrics = (*([] if self.lead is None else [self.lead]), *problem.headline)
+        metrics = headlines(problem, self.lead)
         for metric in metrics:
             if any(problem.measuring.lacks(c, metric, 1) is None for c in self.arms.values()):
                 return metric

@@ -11,7 +11,7 @@ from mixup_core.records import EpochRecord
 from mixup_core.store.manifests import EpochFacts
 from sweeps.state.results import Outcome, RunResult
 from sweeps.study.readouts import Last, Readout
-from sweeps.study.study import Run
+from sweeps.study.study import Run, headlines
 
 SECONDS = "time/seconds"
 """Metric in MLflow of the time that an epoch took."""
@@ -210,8 +210,7 @@ def main_metrics(
     problem: Problem, measured: Mapping[str, object] | set[str], lead: str | None = None
 ) -> tuple[str, ...]:
     """Return the measured metrics that a report shows: headline, other columns, curves."""
-    leads = (*([] if lead is None else [lead]), *problem.headline)
-    heads = [name for name in leads if name in measured][:1]
+    heads = [name for name in headlines(problem, lead) if name in measured][:1]
     columns = [
         pattern.replace("*", name.partition("/")[0])
         for name in heads
