@@ -116,6 +116,7 @@ def _along_parts(series: Series, arranged: Arranged, table: Table, styles: Style
     least, most = series.metric.bounds
     measure = Measure(least=least, most=most)
     numbers: list[dict[str, Any]] = []
+    seeds = sorted(set().union(*values.values()))
     with styled():
         canvas = Canvas(figsize=(PANEL_INCHES * 1.3, 3.2), layout="constrained")
         axes = canvas.subplots()
@@ -132,7 +133,7 @@ def _along_parts(series: Series, arranged: Arranged, table: Table, styles: Style
                 numbers.append(
                     {"arm": arm, "part": place, "mean": means[place].mean}
                     | {"ci_low": means[place].ci_low, "ci_high": means[place].ci_high}
-                    | {f"seed_{s}": by_seed.get(s, {}).get(place) for s in arranged[arm]}
+                    | {f"seed_{s}": by_seed.get(s, {}).get(place) for s in seeds}
                 )
             draw_mean(axes, means, scale, styles[arm], table.title_of(arm))
         axes.set_xlabel(series.along or "")

@@ -126,11 +126,13 @@ def verdict_records(
     verdicts: Iterable[Verdict], varied: Varied | None = None
 ) -> list[dict[str, Any]]:
     """Return the rows of `verdicts.csv`: one mapping per claim, with values by column name."""
+    verdicts = tuple(verdicts)
+    has_looks = any(verdict.looks for verdict in verdicts)
     return [
         {
             "says": verdict.claim.says,
             **{name: getattr(verdict, name) for name in COLUMNS[1:]},
-            **({"looks": verdict.looks} if verdict.looks else {}),
+            **({"looks": verdict.looks} if has_looks else {}),
             **({"variants": spell_variants(verdict, varied)} if varied else {}),
         }
         for verdict in verdicts

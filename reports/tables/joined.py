@@ -110,7 +110,7 @@ class Joined:
 
     def files(self) -> dict[str, str]:
         """Return the files of a table of several studies: content by name, such as `joined.csv`."""
-        verdicts = self._verdict_records()
+        verdicts = _evened(self._verdict_records())
         provenance = {"columns": [{"column": h, **facts} for h, facts in self.provenances.items()]}
         return {
             "joined.md": self.markdown(),

@@ -160,4 +160,7 @@ def alone(values: Sequence[float]) -> Comparison:
 
 
 def rows_of(text: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(text)))
+    """Read CSV text; each row must have as many cells as the first."""
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert all(None not in (*row, *row.values()) for row in rows)
+    return rows

@@ -55,3 +55,9 @@ def test_each_part_of_a_series_is_drawn_along_the_axis_for_one_seed(study: Study
     of_part = [row for row in rows if (row["arm"], row["part"]) == ("rate 2", "b")]
     assert [float(row["value"]) for row in of_part] == [1.0, 1.1, 1.2, 1.3]
     assert [row["time"] for row in rows[:4]] == ["1.0", "10.0", "100.0", "1000.0"]
+
+
+def test_arms_of_unequal_seeds_have_the_same_columns(study: Study) -> None:
+    study = replace(study, reached={"rate 1": 1})
+    rows = numbers_of(draw(study, tuple(map(measured, study.runs())))["series_edge_at"])
+    assert [row["seed_2"] for row in rows if row["part"] == "0.0"] == ["", "2"]

@@ -7,19 +7,22 @@ import pytest
 import scipy.stats
 
 from mixup_core.config.building import with_values
-from reports.numbers.judging import verdicts_of
+from reports.numbers.judging import verdict_records, verdicts_of
 from reports.numbers.predicted import gather_predictions
 from reports.numbers.runs import arrange, runs_csv
+from reports.numbers.spelling import spell_csv
 from reports.tables.joined import Joined, join
 from reports.tables.joined_columns import JoinedColumn, MixedProtocolsError
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
 from sweeps.state.statements import Statement
+from sweeps.study.claims import UntilDecided
 from sweeps.study.study import Study
-from tests.reports.synthetic import SMALL, claim, finish, make_study, rows_of
+from tests.reports.synthetic import SMALL, claim, ended, finish, make_study, rows_of
 from tests.reports.synthetic_predictions import reader
 
 CLAIM = claim("less")
+LOST = {"epochs": 3, "failure": "loss is not finite", "kind": "diverged"}
 
 
 def column(
@@ -143,6 +146,18 @@ def test_claims_of_the_same_words_are_different_rows() -> None:
     joined = join([column(study), column(study, place="copy")], command="")
     (listing,) = (one for one in joined.listings() if one.name == "verdicts")
     assert [line[1].partition(":")[0] for line in listing.cells] == ["holds", "fails"]
+
+
+def test_files_with_a_lost_claim_and_without_looks_have_equal_columns() -> None:
+    plain = replace(SMALL, claims=(CLAIM, claim("less", left="midpoint")))
+    looks = replace(plain, until=UntilDecided(at_most=5, until="decided"))
+    lost = replace(
+        column(looks, place="copy"), results=tuple(ended(looks, {("midpoint", 0): LOST}))
+    )
+    rows = rows_of(spell_csv(verdict_records(lost.verdicts)))
+    assert [row["looks"] for row in rows] == ["at look 2 of 3", ""]
+    joined = join([column(plain), lost], command="").files()["joined_verdicts.csv"]
+    assert [row["looks"] for row in rows_of(joined)] == ["", "", "at look 2 of 3", ""]
 
 
 def test_claims_in_columns_are_corrected_for_seeds_changed_after_a_look() -> None:
