@@ -319,7 +319,7 @@ def _tabulated(parts: "_Parts", made_with: str, predicted: Predicted | None) -> 
     is_short = predicted is not None and predicted.num_runs < predicted.num_complete
     counts = f"tables of predictions use the {predicted.counts}" if predicted else ""
     short = [counts] if is_short else []
-    reason = ended_on_budget(parts.study, parts.results)
+    reason = ended_on_budget(*parts.judged)
     ended = [] if reason is None else [f"the study {reason}"]
     return tabulate(
         parts.study,

@@ -9,15 +9,25 @@ from reports.numbers.judging import varied_verdicts, verdicts_of
 from reports.numbers.predicted import gather_predictions
 from reports.numbers.runs import arrange, primary_of
 from reports.numbers.verdict import Verdict
-from reports.pages.build import draft_report
+from reports.pages.build import draft_report, report_table
 from reports.tables.claim_tables import looks_table, verdict_table
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
 from sweeps.state.statements import Statement
+from sweeps.study.budget import Budget
 from sweeps.study.claims import Claim, UntilDecided
 from sweeps.study.readouts import MeanOfLast, Rise
 from sweeps.study.study import Study, Variant
-from tests.reports.synthetic import FINISHED, SMALL, claim, ended, finish, make_study, rows_of
+from tests.reports.synthetic import (
+    EPOCHS,
+    FINISHED,
+    SMALL,
+    claim,
+    ended,
+    finish,
+    make_study,
+    rows_of,
+)
 from tests.reports.synthetic_predictions import reader
 
 
@@ -202,6 +212,13 @@ def test_verdicts_under_other_settings_are_corrected_for_seeds_changed_after_a_l
         )
         (row,) = rows_of(str(report.contents["tables/verdicts.csv"]))
         assert (row["verdict"], row["variants"]) == (verdict, "same under x")
+
+
+def test_a_budget_counts_the_runs_of_variants() -> None:
+    study = replace(with_variant(claim("less")), budget=Budget(runs=8))
+    results = [finish(run, epochs=EPOCHS * (run.seed < 2)) for run in study.runs()]
+    caption = report_table(study, results).caption
+    assert "The study used up its budget of 8 runs, after 8 of 20 runs." in caption
 
 
 def test_the_file_of_looks_has_a_row_for_each_claim_at_each_look() -> None:
