@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -59,7 +59,8 @@ class PredictedArm:
 
     title: str
     """The name of the arm with its tags, such as `oracle`, for tables and figures."""
-    images: str
+    measured_on: Hashable
+    """The test images, and what else must be equal for arms to be paired by seed."""
     runs: Mapping[int, PredictedRun]
     ensemble_error: float
     gain: float
@@ -104,10 +105,10 @@ class Predicted:
     planned looks use them; it is empty in a study without planned looks.
     """
 
-    def with_images_of(self, arm: str) -> dict[str, PredictedArm]:
-        """Return the arms with the same test images as an arm, by name; none if it is unknown."""
-        images = self.arms[arm].images if arm in self.arms else None
-        return {name: of_arm for name, of_arm in self.arms.items() if of_arm.images == images}
+    def paired_with(self, arm: str) -> dict[str, PredictedArm]:
+        """Return the arms that can be paired with an arm by seed; none if it is unknown."""
+        same = self.arms[arm].measured_on if arm in self.arms else None
+        return {name: of_arm for name, of_arm in self.arms.items() if of_arm.measured_on == same}
 
     def values(self, metric: str) -> dict[str, dict[int, float]]:
         """Return one measure, such as NLL, of every run that has it, by arm and seed."""
@@ -167,7 +168,8 @@ def gather_predictions(study: Study, arranged: Arranged, read: ReadPredictions) 
         num_complete += len(tested)
         num_runs += len(found)
         if found:
-            arms[arm] = _arm_of(study.title_of(arm), found, weights)
+            population = study.problem.comparing.population(study.arms[arm], "predicted/accuracy")
+            arms[arm] = _arm_of(study.title_of(arm), found, weights, population)
     return Predicted(
         arms=arms,
         beside_diverged=beside_diverged,
@@ -261,7 +263,9 @@ def _kind(split: Split) -> tuple[str, bytes]:
     return split.images, split.labels.tobytes()
 
 
-def _arm_of(title: str, found: Mapping[int, Predictions], weights: str) -> PredictedArm:
+def _arm_of(
+    title: str, found: Mapping[int, Predictions], weights: str, population: Hashable
+) -> PredictedArm:
     """Return the measures of an arm's runs, and of the ensemble of these runs."""
     runs = {seed: _run_of(predictions, weights) for seed, predictions in found.items()}
     chances = [probabilities(p.splits["test"].logits[weights]) for p in found.values()]
@@ -282,7 +286,7 @@ def _arm_of(title: str, found: Mapping[int, Predictions], weights: str) -> Predi
     ) if is_shared else None  # fmt: skip
     return PredictedArm(
         title=title,
-        images=splits[0].images,
+        measured_on=(splits[0].images, population),
         runs=runs,
         ensemble_error=float((together != labels).mean()),
         gain=float(saved.mean()),

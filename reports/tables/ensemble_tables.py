@@ -71,7 +71,7 @@ def size_table(predicted: Predicted, baseline: str, equal: Mapping[str, str]) ->
         "Scaled columns: after temperature scaling, at the temperature with the least NLL on the "
         "validation images, fitted for each ensemble. "
         if "scaled_nll" in names
-        else "No run held out validation images, so no temperature is fitted. "
+        else "The runs of an arm share no validation images, so no temperature is fitted. "
     )
     return Listing(
         name="ensemble_sizes",
@@ -150,7 +150,7 @@ def _family(predicted: Predicted, name: str, baseline: str, equal: Mapping[str, 
             for size, of_size in of_arm.sizes.items()
             if name in of_size.measures
         }
-        for arm, of_arm in predicted.with_images_of(baseline).items()
+        for arm, of_arm in predicted.paired_with(baseline).items()
     }
     return family_by_part(values, baseline, equal)
 

@@ -231,7 +231,7 @@ def class_differences(
             for label, size in enumerate(sizes)
             if size
         }
-        for arm, of_arm in predicted.with_images_of(baseline).items()
+        for arm, of_arm in predicted.paired_with(baseline).items()
     }
     family = family_by_part(
         values, baseline, equal, lambda label: Measure(least=0.0, most=1.0, size=sizes[label])
@@ -313,8 +313,8 @@ def _against_baseline(
     equal: Mapping[str, str],
     measure: Measure,
 ) -> Family:
-    """Return the comparisons with the baseline for arms with the same test images."""
-    arms = [arm for arm in predicted.with_images_of(baseline) if arm in values and arm != baseline]
+    """Return the comparisons with the baseline of the arms that can be paired with it."""
+    arms = [arm for arm in predicted.paired_with(baseline) if arm in values and arm != baseline]
     measures = dict.fromkeys(values, measure)
     return family_of([(arm, baseline) for arm in arms], values, equal, measures)
 

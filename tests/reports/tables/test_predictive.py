@@ -3,7 +3,9 @@ from dataclasses import replace
 import pytest
 import scipy.stats
 
-from reports.numbers.predicted import Predicted, PredictedRun
+from mixup_core.config.building import with_values
+from reports.numbers.predicted import Predicted, PredictedRun, gather_predictions
+from reports.numbers.runs import arrange
 from reports.numbers.spelling import DASH
 from reports.tables.predictive import (
     calibration_table,
@@ -11,7 +13,8 @@ from reports.tables.predictive import (
     class_table,
     ensemble_table,
 )
-from tests.reports.synthetic import rows_of
+from tests.reports.synthetic import SMALL, finish, rows_of
+from tests.reports.synthetic_predictions import reader
 
 EQUAL = {arm: arm for arm in ("erm", "midpoint", "uniform")}
 
@@ -50,9 +53,10 @@ def test_gains_of_ensembles_of_two_are_paired_by_seed(predicted: Predicted) -> N
     assert float(row["gain"]) == pytest.approx(float(row["error"]) - float(row["ensemble_error"]))
 
 
-def test_arms_measured_on_other_images_are_not_compared(predicted: Predicted) -> None:
-    moved = replace(predicted.arms["uniform"], images="00")
-    other = replace(predicted, arms={**predicted.arms, "uniform": moved})
+def test_arms_that_the_main_table_does_not_pair_are_not_compared() -> None:
+    config = with_values(SMALL.arms["uniform"], {"data.val_size": 900})
+    study = replace(SMALL, arms={**SMALL.arms, "uniform": config})
+    other = gather_predictions(study, arrange(study, map(finish, study.runs())), reader())
     for listing in (calibration_table(other, "erm", EQUAL), ensemble_table(other, "erm", EQUAL)):
         last = rows_of(listing.csv())[2]
         assert {last[name] for name in last if "difference" in name} == {""}
