@@ -103,7 +103,8 @@ def _folders(study: Study) -> frozenset[str]:
 
 def _renamed(text: str, folders: Collection[str]) -> str:
     for folder in sorted(folders, key=len, reverse=True):
-        text = text.replace(folder, path_elsewhere(folder))
+        words = map(re.escape, folder.split(" "))  # YAML breaks long lines at blanks
+        text = path_elsewhere(folder).join(re.split(r"\s+".join(words), text))
     return text
 
 

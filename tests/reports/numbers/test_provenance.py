@@ -9,6 +9,7 @@ import pytest
 
 from mixup_core.images.data.data_config import DataConfig
 from reports.numbers.provenance import command_elsewhere, describe, spell_origin, text_elsewhere
+from sweeps.reading.strict_yaml import write_yaml
 from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 from tests.reports.synthetic import FINISHED, SMALL, finish
@@ -51,11 +52,12 @@ def test_no_path_of_this_machine_is_recorded(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    data = DataConfig(name="image-folder", folder=f"{tmp_path}-images/cats", image_size=8)
+    folder = f"{tmp_path}-images/a long name{' of words' * 20}/cats"
+    data = DataConfig(name="image-folder", folder=folder, image_size=8)
     arms = {
         arm: replace(config, data=replace(data, digest="d")) for arm, config in SMALL.arms.items()
     }
-    study = replace(SMALL, arms=arms, source=f"study: s\nfolder: {data.folder}\n")
+    study = replace(SMALL, arms=arms, source=write_yaml({"study": "s", "folder": folder}))
     results = tuple(
         finish(run, epochs=2, failure=f"{data.folder}/1.png: truncated") for run in study.runs()
     )
