@@ -203,6 +203,7 @@ def population(config: TrainConfig, metric: str) -> Hashable:
         data.views,
         data.val_size,
         data.folds,
+        data.fold if split == "val" else None,
         noise if data.noise_in_test else None,
         noise if data.noise_in_val and split == "val" else None,
         data.severity if split.startswith("test_") else None,

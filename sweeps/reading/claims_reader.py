@@ -138,6 +138,13 @@ class ClaimsReader:
             cause = "`together`, because ensembles use" if claim.together else "variances; they use"
             text = f"a study with `until: decided` cannot judge {cause} "
             self.read.report(at, f"{text}all seeds; write `seeds` as a number or a list")
+        if claim.together and "scaled_" in claim.metric:
+            population, at_seed = problem.comparing.population, problem.randomness.at_seed
+            of_seeds = [at_seed(config, seed) for config in compared for seed in self.seeds]
+            if len({population(config, VALIDATION) for config in of_seeds}) > 1:
+                text = "each seed holds out other validation images, so no ensemble has a "
+                text += "temperature; set data.val_size, or claim a metric without `scaled_`"
+                self.read.report(at, text)
         is_lead = claim.metric in problem.headline  # others may be measured more or less often
         if claim.readout is not None and (is_lead or isinstance(claim.readout, ByValidation)):
             self.check_readout(at, claim.readout, of=claim.arms)

@@ -104,6 +104,17 @@ def test_sections_that_do_not_fit_the_arms_are_refused_at_their_line(
     assert fault in line
 
 
+def test_an_ensemble_has_a_temperature_only_if_its_networks_share_validation_images(
+    tmp_path: Path,
+) -> None:
+    claimed = "less: [uniform, erm], metric: predicted/scaled_nll, together: [erm], networks: 2"
+    folds = ARMS.replace("base: {", "base: {data: {name: digits, folds: 5}, ")
+    (line,) = refusals(tmp_path, folds + claim_about(claimed))
+    assert "each seed holds out other validation images" in line
+    assert read(tmp_path, folds + claim_about(claimed), "seeds=[2, 7]").claims
+    assert read(tmp_path, folds + claim_about(claimed.replace("scaled_nll", "brier"))).claims
+
+
 def test_a_claim_about_arms_on_different_data_is_refused(tmp_path: Path) -> None:
     arms = ARMS.replace("erm:", "erm: {data.num_train: 50}\n  plain:")
     assert read(tmp_path, f"{arms}claims:\n{CLAIM}").claims  # the test images are the same
