@@ -58,12 +58,10 @@ class Searched:
     @cached_property
     def winner(self) -> Point | None:
         """The complete point that the search's selection rule selects; None if none is complete."""
-
-        def standard_error(point: Point) -> float:
-            summary = self.summary(point.arm)
-            return 0.0 if summary is None else (summary.sd or 0.0) / summary.n**0.5
-
-        return select_point(self.search, self.history.points, standard_error)
+        values = self.values[self.objective]
+        return select_point(
+            self.search, self.history.points, lambda point: [*values.get(point.arm, {}).values()]
+        )
 
     @property
     def tied(self) -> tuple[Point, ...]:

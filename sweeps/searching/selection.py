@@ -72,20 +72,20 @@ def winner_of(study: Study, points: Sequence[Point], store: Store) -> Point | No
     search = study.search
     assert search is not None
 
-    def standard_error(point: Point) -> float:
+    def values_of(point: Point) -> list[float]:
         results = read_results(study.grown([point]).runs_of(point.arm), store)
         ends = [objectives_of(result, search) for result in results]
-        values = [end[0] for end in ends if end is not None]
-        return stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
+        return [end[0] for end in ends if end is not None]
 
-    return select_point(search, points, standard_error)
+    return select_point(search, points, values_of)
 
 
 def select_point(
-    search: Search, points: Sequence[Point], standard_error: Callable[[Point], float]
+    search: Search, points: Sequence[Point], values_of: Callable[[Point], Sequence[float]]
 ) -> Point | None:
     """Return the best point by the search's selection rule; None if no point is complete.
 
+    `values_of` returns the first objective of each run of a point.
     `val-mean` selects the point with the lowest mean of the first objective, the earliest if equal.
     `val-1se` selects the simplest point (`Space.rank`) whose mean is within one standard error of
     the lowest.
@@ -93,7 +93,9 @@ def select_point(
     best = best_of(points)
     if best is None or search.strategy.select == "val-mean":
         return best
-    limit = best.objectives[0] + standard_error(best)
+    values = values_of(best)
+    error = stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
+    limit = best.objectives[0] + error
     close = [p for p in points if p.state == "complete" and p.objectives[0] <= limit]
     return min(close, key=lambda point: (search.space.rank(point.values), point.number))
 

@@ -53,17 +53,13 @@ def test_val_1se_selects_the_simplest_close_point_and_val_mean_the_lowest_and_fi
         point(2, 0.1, 0.0, alpha=8.0),
         point(3, 0.109, 0.0, alpha=2.0, switch=2),
     ]
-    errors = {"point 2": 0.01}
-
-    def standard_error(point: Point) -> float:
-        return errors[point.arm]
-
-    assert select_point(close, points, standard_error) == points[3]
-    errors["point 2"] = 0.0
-    assert select_point(close, points, standard_error) == points[2]
+    assert (
+        select_point(close, points, lambda best: {"point 2": [0.09, 0.11]}[best.arm]) == points[3]
+    )
+    assert select_point(close, points, lambda _: [0.1]) == points[2]
     tied = [point(0), point(1, 0.2), point(2, 0.1), point(3, 0.1)]
-    assert select_point(lowest, tied, standard_error) == tied[2]
-    assert select_point(lowest, tied[:1], standard_error) is None
+    assert select_point(lowest, tied, lambda _: []) == tied[2]
+    assert select_point(lowest, tied[:1], lambda _: []) is None
 
 
 def test_a_point_is_clearly_worse_if_the_paired_t_test_of_scipy_is_significant() -> None:
