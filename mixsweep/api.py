@@ -13,7 +13,6 @@ from sweeps.machine.home import Home
 from sweeps.reading.study_file import load_study, study_of
 from sweeps.running.attempt import prepare_process
 from sweeps.state.results import RunResult, read_predictions
-from sweeps.state.statements import statements_of
 from sweeps.study.study import Run, Study
 
 if TYPE_CHECKING:
@@ -52,21 +51,18 @@ class Results:
         self._read = partial(read_predictions, store=request.store)
 
     def __repr__(self) -> str:
-        """Return the number of finished runs, and what they show on one screen."""
-        from reports.pages.build import report_screen
+        """Return the number of finished runs and the main table.
+
+        Verdicts are left out, because a report counts each time that it shows them.
+        """
+        from reports.pages.build import report_table
 
         done = sum(result.outcome == "complete" for result in self.stored)
         head = f"{self.study.name}: {done} of {len(self.stored)} runs are finished"
         if not done:
             return head
-        text = report_screen(
-            self.study,
-            self.stored,
-            history=self._request.history,
-            predictions=self._read,
-            statements=statements_of(self.study, self._request.store),
-        )
-        return f"{head}\n{text}"
+        table = report_table(self.study, self.stored, history=self._request.history)
+        return f"{head}\n\n{table.markdown()}"
 
     @cached_property
     def arms(self) -> "pd.DataFrame":

@@ -19,7 +19,7 @@ from reports.numbers.predicted import Predicted, ReadPredictions, gather_predict
 from reports.numbers.provenance import describe, spell_origin
 from reports.numbers.runs import Arranged, arrange, copies, primary_of, runs_csv
 from reports.numbers.spelling import escape_markdown
-from reports.numbers.verdict import Statements, Verdict, claims_predictions
+from reports.numbers.verdict import Statements
 from reports.pages.html_pages import MAIN_FIGURE, render_page
 from reports.pages.report_folders import Content, holds_report, listed_files, replace_files
 from reports.pages.screen import conclusion, findings, screen
@@ -120,7 +120,8 @@ def draft_report(  # noqa: PLR0913  what a report is made from
         history=history,
     )
     table = _tabulated(parts, spell_origin(provenance), predicted)
-    verdicts = _verdicts(parts, predicted, statements)
+    judged, of_judged = primary_of(*parts.judged)
+    verdicts = verdicts_of(judged, arrange(judged, of_judged), predicted, statements)
     varied = varied_verdicts(*parts.judged, statements)
     claims = (verdict_table(parts.study, verdicts, varied, statements),) if verdicts else ()
     found = (
@@ -211,13 +212,8 @@ def report_table(
 ) -> Table:
     """Return the main table of a study's report, with its caption, without making the report."""
     parts = _parts(study, results, history)
-    return _tabulated(parts, _origin(study, results, history), _predicted(parts, predictions))
-
-
-def _origin(study: Study, results: Sequence[RunResult], history: SearchHistory | None) -> str:
-    return spell_origin(
-        describe(study, results, selection_rule="", data_checksums={}, command="", history=history)
-    )
+    provenance = describe(study, results, selection_rule="", data_checksums={}, command="")
+    return _tabulated(parts, spell_origin(provenance), _predicted(parts, predictions))
 
 
 def report_classes(
@@ -232,21 +228,6 @@ def report_classes(
     predicted = _predicted(parts, predictions)
     table = None if predicted is None else class_table(predicted, _classes(predicted, parts.study))
     return None if table is None else replace(table, records=tagged(table.records, parts.study))
-
-
-def report_screen(
-    study: Study,
-    results: Sequence[RunResult],
-    *,
-    history: SearchHistory | None = None,
-    predictions: ReadPredictions | None = None,
-    statements: Statements | None = None,
-) -> str:
-    """Return what a study found on one screen, as its report would, without making the report."""
-    parts = _parts(study, results, history)
-    predicted = _predicted(parts, predictions) if claims_predictions(parts.study) else None
-    verdicts = _verdicts(parts, predicted, statements)
-    return screen(parts.study, _tabulated(parts, _origin(study, results, history), None), verdicts)
 
 
 def draw_report(
@@ -271,13 +252,6 @@ def _drawn(parts: "_Parts", table: Table, predicted: Predicted | None) -> tuple[
         draw_reliability(predicted, styles) if predicted else None,
     )
     return tuple(figure for figure in figures if figure is not None)
-
-
-def _verdicts(
-    parts: "_Parts", predicted: Predicted | None, statements: Statements | None
-) -> tuple[Verdict, ...]:
-    study, results = primary_of(*parts.judged)
-    return verdicts_of(study, arrange(study, results), predicted, statements)
 
 
 def _predicted(parts: "_Parts", predictions: ReadPredictions | None) -> Predicted | None:

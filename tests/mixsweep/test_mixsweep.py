@@ -45,6 +45,8 @@ STUDY = {
              "epochs": 1, "batch_size": 32},
     "arms": {"erm": {"mix.law": "erm"}, "uniform": {"mix": {"law": {"beta": 1.0}}}},
     "seeds": 1,
+    "claims": [{"says": "a", "source": "b",
+                "that": {"less": ["uniform", "erm"], "metric": "test/error"}}],
 }  # fmt: skip
 
 
@@ -54,16 +56,14 @@ def test_a_study_runs_in_this_process_and_is_not_trained_twice(
 ) -> None:
     results = mixsweep.run(STUDY, home=tmp_path)
     assert capsys.readouterr().out == ""
-    head, *lines = repr(results).splitlines()
-    (place,) = (at for at, line in enumerate(lines) if line.startswith("arm "))
-    rows = lines[place + 1 : place + 1 + len(results.study.arms)]
-    assert (
-        head
-        == f"{results.study.name}: {len(results.runs)} of {len(results.runs)} runs are finished"
-    )
-    assert [row.split()[0] for row in rows] == list(results.study.arms)
+    head, _, table = repr(results).partition("\n\n")
+    assert head == f"{results.study.name}: 2 of 2 runs are finished"
     assert list(results.runs["outcome"]) == ["complete"] * 2
-    latex = (tmp_path / "reports" / "from-a-mapping" / "table.tex").read_text()
+    report = tmp_path / "reports" / "from-a-mapping"
+    verdicts, _, written = (report / "table.md").read_text().partition(" separately.\n\n")
+    assert verdicts.startswith("Claims and verdicts")
+    assert table == written, "no verdict is shown without a report that counts it"
+    latex = (report / "table.tex").read_text()
     assert latex == results.to_latex()
     assert "torch" in latex
     times = [result.facts[0].stored_at_ms for result in results.stored]
