@@ -93,13 +93,11 @@ class Placement:
             count = self.slots or max(room, min(max(1, runs), _MOST_WAITING))
         elif not room and not (self.slots and growth != "none"):
             largest = max(nodes, key=lambda node: (node.gpus, node.cpus))
-            join = "; if larger nodes will join, add --slots N (N runs at a time)"
-            raise PlacementError(
-                f"no node has room for a run: a run takes {share:g} GPUs and 1 CPU, the largest "
-                f"node has {largest.gpus:g} GPUs and {largest.cpus:g} CPUs"
-                + join
-                * (growth != "none")
-            )
+            text = f"no node has room for a run: a run takes {share:g} GPUs and 1 CPU, the largest "
+            text += f"node has {largest.gpus:g} GPUs and {largest.cpus:g} CPUs"
+            if growth != "none":
+                text += "; if larger nodes will join, add --slots N (N runs at a time)"
+            raise PlacementError(text)
         # For waiting runs on CPUs an autoscaler would start nodes with GPUs.
         grows = growth == "by hand" or (growth == "autoscaler" and share > 0)
         return Slots(
