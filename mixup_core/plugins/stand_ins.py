@@ -7,6 +7,7 @@ cannot train: its methods raise `PluginError`.
 
 import dataclasses
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -192,7 +193,7 @@ def _facts(noun: str, name: str, entry: Any, origin: Origin, laws: Iterable[Law]
 def _constants(base: Any) -> list[str]:
     hints = get_type_hints(base)
     named = [name for name, hint in hints.items() if ClassVar in (hint, get_origin(hint))]
-    return [name for name in named if name not in {"catalogue", "tag", "name", "metrics"}]
+    return [n for n in named if n not in {"catalogue", "tag", "name", "metrics", "packages"}]
 
 
 def _field_facts(part: Part) -> FieldFacts:
@@ -253,6 +254,8 @@ def _entry(facts: EntryFacts) -> Any:
         namespace["metrics"] = facts.metrics
     if facts.noun == "law":
         namespace |= _law_methods(facts)
+    if facts.noun == "model":
+        namespace["depth"] = math.inf  # the launch has compared it with the mixed layers
     return dataclasses.make_dataclass(
         facts.kind, fields, bases=(base,), namespace=namespace,
         frozen=True, kw_only=True, slots=True,

@@ -51,6 +51,14 @@ class Dim(Augmentation):
     def on_images(self, images, drawn):
         return images
 @value
+class Deep(Model):
+    name = "deep"
+    has_batch_norm = False
+    packages = ("numpy",)
+    depth = 2
+    def network(self, in_channels, num_classes, image_size):
+        raise NotImplementedError
+@value
 class Copied(Guided):
     tag = "copied"
     metrics = {"train/gap": Metric(label="gap to the teacher", least=0.0)}
@@ -80,7 +88,15 @@ CASES: dict[str, Any] = {
         "seeds": 1,
     },
     "probe": {"base": IMAGES | {"probes": ["margin"]}, "headline": "train/margin", "seeds": 1},
-    "model": {"base": IMAGES | {"model": {"name": "tiny", "width": 4}}, "seeds": 1},
+    "model": {
+        "base": IMAGES | {"mix": {"law": {"beta": 1.0}}},
+        "arms": {
+            "tiny": {"model": {"name": "tiny", "width": 4}},
+            "deep": {"model": {"name": "deep"}, "mix": {"operation": "manifold"}},
+        },
+        "headline": "test/error",
+        "seeds": 1,
+    },
     "dataset": {"base": IMAGES | {"data": {"name": "dots"}}, "seeds": 1},
     "problem": {"problem": "halving", "base": {"start": 2, "epochs": 4}, "seeds": 2},
 }
