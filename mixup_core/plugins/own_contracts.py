@@ -15,6 +15,7 @@ from mixup_core.images.batches import Mixer
 from mixup_core.images.choices.models import Model
 from mixup_core.images.forward import HiddenMix, forward
 from mixup_core.laws import Law
+from mixup_core.mixing.linear import mix
 from mixup_core.mixing.operation import Operation
 from mixup_core.plugins.suite import BrokenError
 from mixup_core.rules import RuleError
@@ -123,6 +124,8 @@ def _mixing(operation: Operation, sizes: Sequence[int] = (1, 6, 41, 128)) -> Non
         mixed, weight, _ = mixer.mix(own, beside, weights, partial(torch.clone, saliency))
         if not (torch.equal(own, kept[0]) and torch.equal(beside, kept[1])):
             raise BrokenError("`mix` modifies the images that it is given")
+        if operation.is_linear and not mixed.allclose(mix(own, beside, weights), atol=1e-5):
+            raise BrokenError("`is_linear` is True, so training mixes linearly and calls no `mix`")
         if not mixed.isfinite().all():
             raise BrokenError(
                 f"`mix` returned NaN or infinite pixels for a batch of {batch} images"

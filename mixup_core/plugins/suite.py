@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,8 @@ class Trial:
     """Returns True for fields of `of` that need not change keys."""
     metrics: Mapping[str, Metric]
     """Metrics whose values are checked."""
+    never: Collection[str] = ()
+    """Fields that enter no key, because they must not change results."""
 
     def trained(self, config: Any = None) -> list[tuple[EpochRecord, bytes]]:
         """Train a run; return the record of each epoch, and the state after it."""
@@ -149,12 +151,13 @@ def _require_keyed(trial: Trial) -> str:
     """Check that each field changes the run key, and the stage keys of the results it changes."""
     varied = dict(trial.pairs())
     for field, pairs in varied.items():
-        if not pairs:
+        is_keyed = field not in trial.never
+        if is_keyed and not pairs:
             raise BrokenError(
                 f"found only one valid value of `{field}`, but the check must change it; "
                 "widen the limits in its type"
             )
-        if any(run_key(one) == run_key(other) for one, other in pairs):
+        if is_keyed and any(run_key(one) == run_key(other) for one, other in pairs):
             raise BrokenError(
                 f"runs that differ in `{field}` have the same key, so the store would give one run "
                 "the results of the other"
@@ -173,22 +176,9 @@ def _require_keyed(trial: Trial) -> str:
                 raise BrokenError(
                     f"changing `{field}` changes the results of epoch {epochs} but not its stage "
                     "key: `in_epoch` or `Keying.of_epoch` must return every field on which an "
-                    "epoch depends"
+                    "epoch depends, and `Keying.never` must not list it"
                 )
     return f" ({len(varied)} {'field' if len(varied) == 1 else 'fields'})"
-
-
-def _require_idle(trial: Trial, never: Collection[str]) -> str:
-    """Check that fields which enter no key, by `Keying.never`, change no results."""
-    idle = dict(replace(trial, is_left_out=lambda path: path not in never).pairs())
-    for field, pairs in idle.items():
-        for one, other in pairs[:_MOST_TRAINED]:
-            if trial.trained(one) != trial.trained(other):
-                raise BrokenError(
-                    f"changing `{field}` changes the results, but `Keying.never` keeps it out of "
-                    "all keys, so the store would give one run the results of the other"
-                )
-    return f" ({', '.join(idle)})"
 
 
 def _num_shared(one: Any, other: Any) -> int:
@@ -278,14 +268,12 @@ def checks_of_problem(problem: Problem) -> Checks:
         start=lambda config: problem.start(config, None, "cpu"),
         of=config,
         holding=lambda config: config,
-        is_left_out=lambda path: path in {*problem.keying.never, *problem.keying.stands_for},
+        is_left_out=lambda path: path in problem.keying.stands_for,
         metrics=problem.metrics,
+        never=problem.keying.never,
     )
     for statement, check in (FIRST_CHECKS | LATER_CHECKS).items():
         yield statement, partial(check, trial)
-    if problem.keying.never:
-        statement = "fields that enter no key change no results"
-        yield statement, partial(_require_idle, trial, problem.keying.never)
     yield "it records the metrics that it declares", partial(_declared, problem, trial)
 
 
