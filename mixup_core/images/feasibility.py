@@ -223,7 +223,8 @@ def unfit(config: TrainConfig, teacher: TrainConfig) -> Iterator[RuleError]:
             {"objective.oracle": oracle, "data.oracle of the teacher": not oracle},
             fields=("objective.oracle",),
         )
-    for path in _OF_INPUT:
+    measured = ("data.val_size", "data.folds") if config.data.normalise == "measured" else ()
+    for path in (*_OF_INPUT, *measured):
         if attrgetter(path)(config) != attrgetter(path)(teacher):
             rule = f"a run and its teacher must have the same {path}"
             yield _unlike(rule, config, teacher, path)

@@ -8,6 +8,8 @@ from typing import Any
 
 from mixup_core.config.catalogue import CatalogueError, cached_until_growth
 from mixup_core.config.parts import members
+from mixup_core.images.choices.models import in_full
+from mixup_core.images.choices.optimizers import Cosine, WarmUp
 from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.sets.corrupted import CORRUPTIONS
@@ -160,24 +162,36 @@ def observed(config: TrainConfig, metric: str) -> TrainConfig:
     """Return a configuration without the settings that do not change the last value of a metric.
 
     These settings are probes, the average of the weights, evaluations before the last epoch, those
-    of other held-out images, kinds of label noise if there is none, and those of mixing if no batch
-    is mixed, or if no batch uses the second operation. Two runs with equal results of this function
-    end with the same value of the metric. For a metric of averaged weights, probes, the average and
-    evaluations stay; for one of a probe, all settings.
+    of other held-out images, kinds of label noise if there is none, those of mixing and of the rate
+    that change no step, and None for the usual sizes of a network. Two runs with equal results of
+    this function end with the same value of the metric. For a metric of averaged weights, probes,
+    the average and evaluations stay; for one of a probe, all settings.
     """
     if any(metric in kind.metrics for kind in members(Probe)):
         return config
     default = MixConfig()
-    config = replace(config, data=_seen_by(config.data, metric))
-    if config.mix.second_probability == 0:
+    data, model = _seen_by(config.data, metric), in_full(config.model)
+    config = replace(config, data=data, model=model)
+    if config.mix.second is None or config.mix.second_probability == 0:
         chance = default.second_probability
         first_only = replace(config.mix, second=None, second_law=None, second_probability=chance)
         config = replace(config, mix=first_only)
     if config.mix.probability == 0 and config.objective == Plain():
         config = replace(config, mix=default)
+    if config.mix.lam_scope == "sample" and _mixes_with_one_weight(config):
+        config = replace(config, mix=replace(config.mix, lam_scope="batch"))
+    if isinstance(rate := config.lr_schedule, Cosine) and rate.end == 1:
+        config = replace(config, lr_schedule=WarmUp(warm_up=rate.warm_up))
     if metric.endswith(AVERAGED):
         return config
     return replace(config, probes=(), averaging=None, eval_every=config.epochs)
+
+
+def _mixes_with_one_weight(config: TrainConfig) -> bool:
+    """Return True if each epoch mixes linearly, with a weight that is not random."""
+    epochs = map(config.in_epoch, range(config.epochs))
+    is_one = all(e.law.constant is not None and e.operation.is_linear for e in epochs)
+    return is_one and config.mix.second is None and config.mix.label_law is None
 
 
 def _seen_by(data: DataConfig, metric: str) -> DataConfig:

@@ -245,7 +245,7 @@ def _minimised(
         return student(images, hidden)
 
     found = objective.on(batch, noted, loss, teacher)
-    if batch.hidden not in used:
+    if not any(used):
         raise ContractError(
             objective, "does not mix the hidden layer of a batch; call `batch.logits(student)`"
         )

@@ -198,6 +198,7 @@ class _ByWidth(_Uniform):
     has_batch_norm: ClassVar = True
     num_blocks: ClassVar[tuple[int, ...]]
     """Number of blocks, or of convolutions, in each stage."""
+    usual_width: ClassVar[int] = 64
 
     width: Count | None = None
     """Channels of the first stage; None: the usual number of the model."""
@@ -213,7 +214,6 @@ class _ByWidth(_Uniform):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _ResNet(_ByWidth):
-    usual_width: ClassVar[int] = 64
     stem_stride: ClassVar[int] = 1
 
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
@@ -278,7 +278,7 @@ class Vgg16(_ByWidth):
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
         from mixup_core.images.networks import vgg16_bn
 
-        return vgg16_bn(in_channels, num_classes, self.width or 64, self.num_blocks)
+        return vgg16_bn(in_channels, num_classes, self.width or self.usual_width, self.num_blocks)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -320,8 +320,12 @@ class Mlp(_Uniform):
     """Sizes of the hidden layers; None: 300, 100. With an empty list there are none."""
 
     @property
+    def _sizes(self) -> tuple[int, ...]:
+        return (300, 100) if self.hidden is None else self.hidden
+
+    @property
     def depth(self) -> int:
-        return 2 if self.hidden is None else len(self.hidden)
+        return len(self._sizes)
 
     def num_wide_weights(self, inputs: int) -> int:
         sizes = (inputs, *(self.hidden or ()))
@@ -330,8 +334,7 @@ class Mlp(_Uniform):
     def network(self, in_channels: int, num_classes: int, image_size: int) -> "nn.Module":
         from mixup_core.images.networks import mlp
 
-        hidden = (300, 100) if self.hidden is None else self.hidden
-        return mlp([in_channels * image_size**2, *hidden, num_classes])
+        return mlp([in_channels * image_size**2, *self._sizes, num_classes])
 
 
 def corrections_of_model(model: Model) -> int:
@@ -414,6 +417,15 @@ class Timm(Model):
         if self.weights is not None:
             load_weights(network, Path(self.weights), self.weights_digest)
         return network
+
+
+def in_full(model: Model) -> Model:
+    """Return the settings of the same network with sizes in place of None."""
+    if isinstance(model, _ByWidth):
+        return replace(model, width=model.width or model.usual_width)
+    if isinstance(model, Mlp):
+        return replace(model, hidden=model._sizes) if model._sizes else LinearModel()
+    return model
 
 
 Model.catalogue.add(ResNet18, NarrowResNet, Mlp, LinearModel, ResNet34, Vgg16, Timm)

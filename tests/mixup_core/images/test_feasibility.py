@@ -124,6 +124,11 @@ def test_every_reason_against_a_teacher_is_returned(mixed: TrainConfig) -> None:
     [
         ({"data.val_size": 2}, {"data.val_size": 1}, "must hold out the validation images"),
         ({"data.val_size": 1}, {"data.val_size": 2}, None),
+        (
+            {"data.val_size": 1, "data.normalise": "measured"},
+            {"data.val_size": 2, "data.normalise": "measured"},
+            "the same data.val_size",
+        ),
         ({"data.folds": 2}, {"data.folds": 3}, "must hold out the validation images"),
         ({"data.folds": 2}, {"data.folds": 2}, None),
         ({"vary": "order", "data.num_train": 3}, {"data.num_train": 3}, "draw the source `subset`"),

@@ -10,7 +10,7 @@ import pytest
 from mixup_core.config.building import with_values
 from mixup_core.config.parts import members
 from mixup_core.images import metrics
-from mixup_core.images.choices.models import Mlp, Model, ResNet18
+from mixup_core.images.choices.models import LinearModel, Mlp, Model, NarrowResNet, ResNet18
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import load
@@ -160,19 +160,34 @@ def test_declared_metrics_are_registered_distinct_and_leave_the_training_loss_un
     assert "train/loss" not in declared
 
 
-def test_settings_of_mixing_that_no_batch_uses_do_not_count() -> None:
+def test_settings_that_change_no_batch_do_not_count() -> None:
     data = DataConfig(name="digits", num_train=40)
     erm = TrainConfig(data=data, model=Mlp(hidden=(4,)), epochs=1, batch_size=20)
     mixed = with_values(erm, {"mix.law": "midpoint", "mix.operation": "cutmix"})
     second = {"mix.second": "linear", "mix.second_law": {"beta": 1.0}}
+    models = (
+        (Mlp(), Mlp(hidden=(300, 100))),
+        (LinearModel(), Mlp(hidden=())),
+        (NarrowResNet(), NarrowResNet(width=12)),
+    )
     for alike, idle in (
         (erm, with_values(mixed, {"mix.probability": 0.0, "mix.label_law": "midpoint"})),
         (mixed, with_values(mixed, {**second, "mix.second_probability": 0.0})),
+        (mixed, with_values(mixed, {"mix.second_probability": 0.25})),
+        *((replace(erm, model=one), replace(erm, model=other)) for one, other in models),
+        (erm, with_values(erm, {"lr_schedule": {"cosine": {"end": 1.0}}})),
+        *(
+            (with_values(erm, law), with_values(erm, {**law, "mix.lam_scope": "sample"}))
+            for law in ({"mix.law": "midpoint"}, {"mix.law": "midpoint", "mix.switch_epoch": 1})
+        ),
     ):
         keys = [stage_keys(IMAGES.measuring.observed(c, "test/nll")) for c in (alike, idle)]
         nll = [[*fit(c, load(data))][-1].metrics["test/nll"] for c in (alike, idle)]
-        assert keys[0] == keys[1]
-        assert nll[0] == nll[1]
+        assert keys[0] == keys[1], idle
+        assert nll[0] == nll[1], idle
+    drawn = with_values(mixed, {"mix.lam_scope": "sample"})  # a box for each image
+    keys = [stage_keys(IMAGES.measuring.observed(c, "test/nll")) for c in (mixed, drawn)]
+    assert keys[0] != keys[1]
 
 
 def test_settings_of_other_images_and_of_absent_noise_do_not_count() -> None:
