@@ -169,35 +169,25 @@ class Meaning:
                 return all(map(_is_plain, targets)) and self._is_value(value)
             case ast.AnnAssign(target=target, value=value, annotation=hint):
                 return _is_plain(target) and self._is_value(value) and self._is_value(hint)
+            case ast.Return(value=value):
+                return self._is_value(value)
             case _:
                 return isinstance(statement, ast.Pass) or _is_text(statement)
 
     def _is_decorator(self, decorator: ast.expr) -> bool:
         """Return True unless a decorator may store what it decorates, as code of the file can."""
-        first = decorator
-        while isinstance(first, ast.Attribute):
-            first = first.value
-        if not isinstance(first, ast.Name) or self._homes.get(first.id) not in {"", "class"}:
+        name, is_call = _root(decorator), isinstance(decorator, ast.Call)
+        if is_call or (name and self._homes.get(name) not in {"", "class"}):
             return self._is_value(decorator)
-        match [each for each in self._tree.body if first.id in _bound(each)]:
-            case [ast.FunctionDef(body=body)] if first is decorator:
-                return all(map(self._is_step, body))
+        match [each for each in self._tree.body if name in _bound(each)]:
+            case [ast.FunctionDef(body=body, decorator_list=[])] if isinstance(decorator, ast.Name):
+                return all(map(self._is_harmless, body))
             case _:
                 return False
 
-    def _is_step(self, statement: ast.stmt) -> bool:
-        """Return True if a statement of a decorator changes nothing but the decorator's names."""
-        if isinstance(statement, ast.Return):
-            return self._is_value(statement.value)
-        return self._is_harmless(statement)
-
     def _is_base(self, base: ast.expr) -> bool:
-        first = base
-        while isinstance(first, ast.Attribute):
-            first = first.value
-        if not isinstance(first, ast.Name):
-            return False
-        home = self._homes.get(first.id, "builtins" if hasattr(builtins, first.id) else "")
+        name = _root(base)
+        home = self._homes.get(name, "builtins" if hasattr(builtins, name) else "")
         return home.partition(".")[0] in {*_HARMLESS_MODULES, "builtins", "class"}
 
     def _is_value(self, node: ast.AST | None) -> bool:
@@ -226,6 +216,13 @@ class Meaning:
         package, _, rest = home.partition(".")
         pattern = _HARMLESS_CALLS.get(package, "")
         return bool(pattern) and re.fullmatch(pattern, rest.rpartition(".")[2]) is not None
+
+
+def _root(part: ast.expr) -> str:
+    """Return the first name of a dotted name, such as `torch` of `torch.nn`; empty for others."""
+    while isinstance(part, ast.Attribute):
+        part = part.value
+    return part.id if isinstance(part, ast.Name) else ""
 
 
 def _homes(body: Iterable[ast.stmt]) -> Iterator[tuple[str, str]]:

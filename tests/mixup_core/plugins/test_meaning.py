@@ -217,6 +217,8 @@ def test_any_edit_changes_all_keys_if_the_reached_code_is_unknown(code: str, rea
         "KEPT = []\ndef keep(made):\n    KEPT.append(made)\n    return made\n@keep\n",
         "class Keep:\n    def __init__(self, made):\n        TABLE['made'] = made\n@Keep\n",
         "KEPT = []\n@KEPT.append\n",
+        "KEPT = []\n@lambda made: KEPT.append(made)\n",
+        "KEPT = []\ndef to(one):\n    return KEPT.append\n@to\ndef keep(made):\n    pass\n@keep\n",
     ],
 )
 def test_every_key_depends_on_code_that_a_decorator_may_store(code: str) -> None:
