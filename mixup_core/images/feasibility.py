@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mixup_core.arrays import Ints, np
 from mixup_core.config.building import with_values
-from mixup_core.images.config import OF_DATA, VARIED, TrainConfig, VariationSource
+from mixup_core.images.config import VARIED, TrainConfig, VariationSource
 from mixup_core.images.data.data_config import SPLIT, DataConfig
 from mixup_core.images.data.draws import (
     draw_held_out_noise,
@@ -25,7 +25,7 @@ from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.image_data import described, facts_of
 from mixup_core.images.objectives.objective import Guided
 from mixup_core.rules import RuleError, listed
-from mixup_core.seeding import Seeds
+from mixup_core.seeding import Seeds, stream_seed
 
 MAX_EPOCHS = 10_000
 """Maximum number of epochs; planning computes a stage key for each."""
@@ -96,24 +96,14 @@ def infeasible_at(config: TrainConfig, seeds: Sequence[int]) -> Iterator[RuleErr
                     hint="no training image of these classes is drawn at that seed",
                 )
                 return
-    except ValueError as error:
-        yield unbalanced(data, error)
-
-
-def unbalanced(data: DataConfig, error: ValueError) -> RuleError:
-    """Return the reason why a balanced subset cannot be drawn, given the error of the draw."""
-    return RuleError(
-        "a balanced subset needs enough images of each class",
-        {"num_train": data.num_train, "val_size": data.val_size},
-        fields=("data.balanced", *SPLIT),
-        hint=str(error).removesuffix("."),
-    )
+    except RuleError as error:
+        yield error
 
 
 def lacking_classes(config: TrainConfig, seeds: Sequence[int]) -> Iterator[str]:
     """Yield warnings that name classes without training images, and the seeds where this occurs."""
     found: dict[str, list[int]] = {}
-    with suppress(ValueError):  # `infeasible_at` reports a subset that cannot be drawn
+    with suppress(RuleError):  # `infeasible_at` reports a subset that cannot be drawn
         for seed, _, after in _lacking(config, seeds):
             if after:
                 found.setdefault(_spell_classes(config.data, after), []).append(seed)
@@ -252,15 +242,12 @@ def _unlike(rule: str, config: TrainConfig, teacher: TrainConfig, *paths: str) -
 def _data_seeds(config: TrainConfig) -> dict[VariationSource, int]:
     """Return the seeds of the draws that choose the training data of a run, at the seed 1."""
     data, seeds = config.data, replace(config, seed=1, as_teacher=False).seeds
-    is_cut = (data.num_train, data.train_fraction) != (None, None)
-    is_used = {
-        "subset": is_cut, "label-noise": data.label_noise > 0, "pairing": data.views != "single",
-    }  # fmt: skip
-    return {
-        source: seeds.of(VARIED[source][0]) if isinstance(seeds, Seeds) else seeds
-        for source in sorted(OF_DATA)
-        if is_used[source]
+    used: dict[VariationSource, bool] = {
+        "label-noise": data.label_noise > 0,
+        "pairing": data.views != "single",
+        "subset": (data.num_train, data.train_fraction) != (None, None),
     }
+    return {of: stream_seed(seeds, VARIED[of][0]) for of, is_used in used.items() if is_used}
 
 
 def images_of_classes(config: TrainConfig) -> Ints | None:
@@ -273,14 +260,26 @@ def images_of_classes(config: TrainConfig) -> Ints | None:
 
 
 def counted(data: DataConfig, seeds: int | Seeds) -> Ints | None:
-    """Count as `images_of_classes` does, given the settings of the data and the seeds of a run."""
+    """Count as `images_of_classes` does, given the settings of the data and the seeds of a run.
+
+    Raises:
+        RuleError: If a balanced subset cannot be drawn.
+    """
     num_classes, root = described(data).num_classes, data_root()
     of_train = _labels(data, "train", root)
     of_test = _labels(data, "test", root) if data.oracle else np.empty(0, np.int64)
     if of_train is None or of_test is None:
         return None
     labels = np.concatenate([of_train[split_off(len(of_train), data)[0]], of_test])
-    chosen = draw_subset(labels, num_classes, data, seeds)
+    try:
+        chosen = draw_subset(labels, num_classes, data, seeds)
+    except ValueError as error:
+        raise RuleError(
+            "a balanced subset needs enough images of each class",
+            {"num_train": data.num_train, "val_size": data.val_size},
+            fields=("data.balanced", *SPLIT),
+            hint=str(error).removesuffix("."),
+        ) from error
     own = labels if chosen is None else labels[chosen]
     noisy = draw_noise(own, num_classes, data, seeds)
     return np.stack([np.bincount(part, minlength=num_classes) for part in (own, noisy)])

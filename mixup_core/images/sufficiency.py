@@ -9,13 +9,7 @@ from typing import ClassVar
 
 from mixup_core.config.checked import Checked
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.feasibility import (
-    MOST_SEEDS,
-    counted,
-    may_lack_classes,
-    transparent,
-    unbalanced,
-)
+from mixup_core.images.feasibility import MOST_SEEDS, counted, may_lack_classes, transparent
 from mixup_core.images.image_data import ImageData, data_remarks, described, memory
 from mixup_core.laws import Beta, Law
 from mixup_core.problem import (
@@ -79,8 +73,8 @@ def infeasible(config: SufficiencyConfig) -> Iterator[RuleError]:
     if data.balanced and not faults and may_lack_classes(data, info):
         try:
             counted(data, config.seed)  # sizes of the classes decide, so that every seed is alike
-        except ValueError as error:
-            yield unbalanced(data, error)
+        except RuleError as error:
+            yield error
 
 
 def lacks(config: SufficiencyConfig, metric: str, records: int) -> str | None:
