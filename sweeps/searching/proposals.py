@@ -6,6 +6,7 @@ to the storage in one write. So a killed driver never leaves a point without val
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -53,8 +54,8 @@ class Proposals:
         """Open the search in Optuna's storage; create both if they do not exist."""
         assert study.search is not None
         self._search, self._seeds = study.search, study.seeds
-        self._contents: dict[str, str] = {}
-        self._taken = {_content(config) for config in study.arms.values()}
+        self._contents: dict[str, str | None] = {}
+        self._taken = {None, *map(_content, study.arms.values())}
         if study.search.strategy.sampler == "cmaes" and find_spec("cmaes") is None:
             raise SearchError("sampler cmaes needs the package cmaes: pip install cmaes")
         self._answering = partial(answering, url)
@@ -82,9 +83,9 @@ class Proposals:
         """Propose and store new points; fewer than `count` if the search space is exhausted.
 
         A point never repeats the computation of an arm or of an earlier point: with switch epoch 0,
-        a parameter of the first law gets one value. Nor is it one whose runs would fail, such as a
-        batch size that leaves one image for BatchNorm. It depends only on the search and its points
-        so far.
+        a parameter of the first law gets one value. Nor is it one whose values break a rule, or
+        whose runs would fail, such as a batch size that leaves one image for BatchNorm. It depends
+        only on the search and its points so far.
         """
         with self._answering():
             trials = own_trials(self._study)
@@ -171,15 +172,13 @@ class Proposals:
         with self._answering():
             self._study.set_user_attr(SETTLED, self._search.strategy.stop_after)
 
-    def _content_of(self, values: Mapping[str, Any]) -> str:
+    def _content_of(self, values: Mapping[str, Any]) -> str | None:
+        """Return the key of a point's computation; None if its values cannot be combined."""
         name = repr(values)
         if name not in self._contents:
-            try:
+            self._contents[name] = None
+            with suppress(ValueError):
                 self._contents[name] = _content(self._search.config_of(values))
-            except ValueError as error:
-                raise SearchError(
-                    f"the search space contains values that cannot be combined: {error}"
-                ) from error
         return self._contents[name]
 
 

@@ -49,9 +49,11 @@ def foreseen_study(study: Study) -> Study:
     keys = {stage_keys(with_named_teacher(arms[arm]))[-1] for arm in arms if arm not in confirmed}
     number = len(study.points())
     for values in search.space.grid():
+        if not search.fits(values, study.seeds):
+            continue
         config = search.config_of(values)
         content = stage_keys(with_named_teacher(config))[-1]
-        if content not in keys and search.fits(values, study.seeds):
+        if content not in keys:
             point = Point(number=number, values=values, state="open")
             arms[point.arm], added[point.arm] = config, AddedArm(seeds=study.seeds)
             keys.add(content)

@@ -184,8 +184,11 @@ class Search:
         return with_values(self.base, values)
 
     def fits(self, values: Mapping[str, Any], seeds: Sequence[int]) -> bool:
-        """Return True unless the runs of a point, or of its confirmation, would fail."""
-        config, fresh = self.config_of(values), self.strategy.confirm_seeds
+        """Return True unless a point breaks a rule, or its runs or its confirmation would fail."""
+        try:
+            config, fresh = self.config_of(values), self.strategy.confirm_seeds
+        except ValueError:  # the corners of the space do not cover every combination
+            return False
         unfit = problem_of(config).reading.unfit
         return not (any(unfit(config, seeds)) or (fresh and any(unfit(confirming(config), fresh))))
 

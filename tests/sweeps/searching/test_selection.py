@@ -9,6 +9,7 @@ import scipy.stats
 
 from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
+from sweeps.searching.proposals import Proposals
 from sweeps.searching.selection import (
     PooledSpread,
     confirmation_is_due,
@@ -222,6 +223,24 @@ def test_only_a_grid_search_is_planned_to_its_last_point(tmp_path: Path) -> None
     for other in (STUDY, STUDY.partition("search:")[0]):
         study = read(tmp_path, other)
         assert foreseen_study(study) is study
+
+
+def test_points_whose_values_cannot_be_combined_are_neither_foreseen_nor_proposed(
+    tmp_path: Path,
+) -> None:
+    """The last epoch of 9 is not evaluated at every second epoch; no corner of the space is so."""
+    space = "\n    epochs: {int: [6, 12], step: 3}\n    eval_every: {int: [1, 3]}\n"
+    text = STUDY.replace(STUDY[STUDY.index("\n    mix.law") : STUDY.index("  points")], space)
+    study = read(tmp_path, text.replace("points: 6", "sampler: grid"))
+    foreseen = foreseen_study(study)
+    seen = {(c.epochs, c.eval_every) for c in map(foreseen.arms.get, foreseen.points())}
+    assert len(seen) == 8
+    assert (9, 2) not in seen
+    for sampler in ("points: 9\n  sampler: random", "sampler: grid"):
+        proposals = Proposals(
+            read(tmp_path, text.replace("points: 6", sampler)), f"{tmp_path}/{sampler[0]}.log"
+        )
+        assert {(p.values["epochs"], p.values["eval_every"]) for p in proposals.ask(9)} == seen
 
 
 def test_points_that_could_not_be_trained_or_confirmed_are_not_foreseen(tmp_path: Path) -> None:
