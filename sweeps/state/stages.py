@@ -98,11 +98,11 @@ def plan_study(
     hopeless = diverged(failures_of(study.runs(), store))
     runs = [run for run in study.runs() if not (hopeless and run.key in hopeless)]
     stored = proven_stages(runs, store, sound)
+    kept = frozenset[str]()
     if keep_final_states:
         kept = frozenset(stage_keys(run.config)[-1] for run in runs)
-    else:
-        # Points of a search that are not yet proposed may learn from any of its teachers.
-        kept = study.teachers() if study.search is not None else _teachers_to_come(runs, stored)
+    elif study.search is not None:  # points that are not yet proposed may learn from any teacher
+        kept = study.teachers()
     return plan_runs(runs, stored, kept=kept)
 
 
@@ -141,12 +141,13 @@ def proven_stages(
 
 
 def plan_runs(
-    runs: Iterable[Run],
+    runs: Sequence[Run],
     stored: Mapping[str, bool],
     underway: Iterable[PlannedRun] = (),
     kept: Collection[str] = (),
 ) -> Plan:
-    """Return a plan that trains shared epochs once; a lost state of a finished run is remade."""
+    """Return a plan that trains shared epochs once; lost states that are needed are remade."""
+    kept = {*kept, *_teachers_to_come(runs, stored)}
     finished, unfinished = [], []
     for run in runs:
         keys = stage_keys(run.config)

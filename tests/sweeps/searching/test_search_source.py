@@ -163,6 +163,18 @@ def test_points_that_another_study_has_trained_are_confirmed_in_the_same_launch(
     assert driver.trained == [(arm, seed) for arm in confirmed for seed in (100, 101)]
 
 
+def test_a_teacher_of_the_confirmation_whose_state_is_lost_is_trained_again(
+    tmp_path: Path,
+) -> None:
+    pupil = "  pupil: {mix.law: midpoint, objective: {filter: {teacher: erm}}}\nseeds:"
+    study = read(tmp_path, CONFIRM.replace("seeds:", pupil, 1))
+    first = Driver(study, tmp_path).run()
+    lost = next(run for run in first.source.study.runs_of("confirm pupil") if run.seed == 101)
+    first.store.delete(stage_keys(lost.config)[-1])
+    (taught,) = [run for run in first.source.study.runs() if run.config == lost.teacher]
+    assert Driver(study, tmp_path).run().trained[-2:] == [(taught.arm, 101), (lost.arm, 101)]
+
+
 def diverging(config: TrainConfig) -> dict[str, float]:
     """Return the metrics of a run; points diverge at seed 1."""
     broken = config.seed == 1 and config.mix.switch_epoch is not None
