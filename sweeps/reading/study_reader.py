@@ -127,8 +127,9 @@ class StudyReader:
             return None
         variants, extra_arms = reader.variants(self._written.get("sensitivity", REFUSED), claims)
         self._check_teachers(extra_arms, arms)
-        points = [] if search is None else map(search.config_of, search.space.corners())
+        points = [] if search is None else [*map(search.config_of, search.space.corners())]
         extra_arms |= self._teachers(arms, [*arms.values(), *extra_arms.values(), *points])
+        self._check_confirmation([*points, *arms.values(), *extra_arms.values()], fresh)
         num_seeds = len(self._seeds)
         epochs = [config.epochs for config in (*arms.values(), *extra_arms.values())]
         self._check_size("sensitivity", len(epochs) * num_seeds, sum(epochs) * num_seeds)
@@ -269,6 +270,14 @@ class StudyReader:
                 for error in teaching.unfit(configs[name], arms[teacher]):
                     self._read.report(at, f"{name} cannot learn from {teacher!r}: {error}")
 
+    def _check_confirmation(self, configs: Sequence[Config], seeds: Sequence[int]) -> None:
+        """Report a rule that the confirmation of a search would break at its seeds, if any."""
+        unfit = self._problem.reading.unfit
+        errors = (e for config in configs if seeds for e in unfit(confirming(config), seeds))
+        if error := next(errors, None):
+            text = "confirm: the confirmation runs also use the held-out data, and then"
+            self._read.report(("search",), f"{text} {error}")
+
     def _teachers(self, arms: Mapping[str, Config], learners: list[Config]) -> dict[str, Config]:
         """Return the runs to train as teachers that are not arms of the file, as arms, by name."""
         teaching = self._problem.teaching
@@ -364,10 +373,4 @@ class StudyReader:
         longest = max(config.epochs for config in (*corners, *arms.values()))
         self._check_teachers({f"a point ({n})": config for n, config in enumerate(corners)}, arms)
         self._check_size("search", num_runs, num_runs * longest)
-        for config in (*corners, *arms.values()) if search.strategy.confirm_seeds else ():
-            seeds = search.strategy.confirm_seeds
-            if error := next(self._problem.reading.unfit(confirming(config), seeds), None):
-                text = "confirm: the confirmation runs also use the held-out data, and then"
-                self._read.report(("search",), f"{text} {error}")
-                break
         return search

@@ -77,14 +77,24 @@ def test_invalid_searches_and_spaces_are_refused_with_line_path_and_rule(
     assert fnmatchcase(line.replace("[", "("), expected.replace("[", "(")), line
 
 
-def test_a_point_that_could_not_be_confirmed_is_refused(tmp_path: Path) -> None:
+def test_a_point_or_variant_that_could_not_be_confirmed_is_refused(tmp_path: Path) -> None:
     text = STUDY.replace("name: mlp", "name: narrow-resnet").replace(
         "val_size: 200", "val_size: 137"
     )
     space = "\n    batch_size: {categorical: [5, 4]}\n  confirm: {seeds: [7]}\n"
     text = text.replace(f"\n    {ALPHA}\n    {SWITCH}\n", space)
     (line,) = refusals(tmp_path, text, "base.batch_size=5")  # 1437 images are 359 * 4 + 1
-    assert "confirm: the confirmation runs also use the held-out data, and then BatchNorm" in line
+    fault = "confirm: the confirmation runs also use the held-out data, and then BatchNorm"
+    assert fault in line
+    varied = (
+        text.replace("[5, 4]", "[5, 10]")
+        + """
+sensitivity: {batch_size: [4]}
+claims: [{says: a, source: b, that: {metric: test/error, less: [uniform, erm]}}]
+"""
+    )
+    (line,) = refusals(tmp_path, varied, "base.batch_size=5")
+    assert fault in line
 
 
 def test_null_disables_a_part_of_a_search(tmp_path: Path) -> None:
