@@ -111,7 +111,7 @@ def state(study: Study, store: Store) -> None:
     is_new = any(statement_key(study, claim) not in statements for claim in study.claims)
     stored = frozenset(store.keys() if is_new else ())
     now_ms = time.time_ns() // 1_000_000
-    plan = "" if study.until is None else study.until.plan
+    plan, judged = "" if study.until is None else study.until.plan, study.judged()
     for claim in study.claims:
         key = statement_key(study, claim)
         before = statements.get(key)
@@ -119,7 +119,7 @@ def state(study: Study, store: Store) -> None:
             statements[key] = replace(before, seeds=study.seeds, plan=plan)
             continue
         arms = [arm for arm in claim.that.terms if arm in study.arms]
-        runs = [run for arm in arms for run in study.runs_of(arm)]
+        runs = [run for arm in arms for run in judged.runs_of(arm)]
         finished = sum(stage_keys(run.config)[-1] in stored for run in runs)
         terms = _terms(study, claim)
         statements[key] = Statement(

@@ -19,7 +19,7 @@ from sweeps.state.statements import (
 from sweeps.study.claims import Claim, StatedComparison, UntilDecided
 from sweeps.study.readouts import MeanOfLast
 from sweeps.study.study import Study
-from tests.filled import train_into
+from tests.filled import put_epochs, train_into
 from tests.reports.synthetic import ended, finish, make_study
 from tests.reports.synthetic_search import POINTS, result_of, search_study
 
@@ -123,6 +123,19 @@ def test_a_report_of_a_search_shows_its_claims_once_it_is_confirmed(store: Store
         look(grown, store, tuple(map(result_of, grown.runs())))
         (found,) = statements_of(grown, store).values()
         assert (found.looks, found.seen) == (number, 8 * number)
+
+
+def test_a_claim_of_a_search_is_stated_after_runs_of_its_confirmation_only(store: Store) -> None:
+    study = search_study()
+    grown = study.grown(POINTS, POINTS[1])
+    for runs, said in (
+        (study.runs(), "before the runs"), (grown.runs_of("confirm erm"), "after 4 of 8 runs"),
+    ):  # fmt: skip
+        for run in runs:
+            put_epochs(store, run, run.config.epochs)
+        claimed = replace(study, claims=(claim("uniform", factor=float(len(said))),))
+        state(claimed, store)
+        assert said in told(claimed, store)[0]
 
 
 def test_planned_looks_changed_after_a_look_are_reported(store: Store) -> None:
