@@ -283,7 +283,7 @@ def run(  # noqa: PLR0913  the options of a launch
         >>> results = mixsweep.run("digits", *small, home="runs", on_epoch=show)  # all are stored
     """
     from mixsweep.apart import Order, launch_apart
-    from mixsweep.launching.launch import CallbackError, LaunchOptions, launch
+    from mixsweep.launching.launch import LaunchOptions, launch
     from mixup_core.plugins.loading import loaded_paths
 
     if engine not in {"inline", "ray"}:
@@ -291,10 +291,7 @@ def run(  # noqa: PLR0913  the options of a launch
     request = Request.read(study, overrides, home=Home(folder=Path(home), store_url=store))
     options = LaunchOptions(engine=engine, slots=slots, address=address)
     if options.is_inline:
-        try:
-            launch(request, options, on_epoch=on_epoch)
-        except CallbackError as error:
-            raise error.__cause__ or error from None
+        launch(request, options, on_epoch=on_epoch)
     else:
         reference = dict(study) if isinstance(study, Mapping) else str(study)
         order = Order(

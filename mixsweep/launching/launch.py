@@ -112,13 +112,6 @@ OnEpoch = Callable[[str, int, int, Mapping[str, float]], object]
 """Function that gets the arm, the seed, the epoch (counted from 1) and its metrics."""
 
 
-class CallbackError(BaseException):
-    """The function of the caller has raised the exception that is the cause of this one.
-
-    It is no `Exception`, so that it ends the launch as Ctrl-C does, and not only a run.
-    """
-
-
 def launch(
     request: Request,
     options: LaunchOptions,
@@ -185,10 +178,7 @@ def _each_once(on_epoch: OnEpoch | None) -> "Callable[[Run, Sequence[LoggedEpoch
             if (run.key, record.epoch) in seen:
                 continue
             seen.add((run.key, record.epoch))
-            try:
-                on_epoch(run.arm, run.seed, record.epoch + 1, MappingProxyType(record.metrics))
-            except Exception as error:
-                raise CallbackError from error
+            on_epoch(run.arm, run.seed, record.epoch + 1, MappingProxyType(record.metrics))
 
     return tell
 

@@ -46,6 +46,10 @@ class _OutOfTime(BaseException):
     """The first epochs of a run show that the run would not end before the deadline."""
 
 
+class _DriverError(BaseException):
+    """The driver, not the run that it trains, has raised the cause of this exception."""
+
+
 @dataclass(kw_only=True, slots=True)
 class Deadline:
     """Time by which every run of a launch must have ended; run times are measured by epochs."""
@@ -149,6 +153,8 @@ def train_inline(  # noqa: PLR0913  independent objects that the caller opens
                     "as its first steps show; run the same command with more seconds to continue"
                 )
                 break
+            except _DriverError as error:
+                raise error.__cause__ or error from None
             except (DeviceFaultError, KernelFaultError) as error:
                 monitor.note(
                     f"{error}; this process can no longer use the GPU: run the same command again, "
@@ -196,9 +202,15 @@ def _train(  # noqa: PLR0913  the run and the objects that it reports to
         if report["within"] > 0:
             deadline.check_within(run, report["spent"], report["within"], report["epochs"])
 
+    def send(report: dict[str, Any]) -> None:
+        try:
+            take(report)
+        except Exception as error:
+            raise _DriverError from error
+
     monitor.start(run)
     monitor.step()
-    driver = Driver(take)
+    driver = Driver(send)
     with driver.hearing("mixup_core", "sweeps.running.storing"):
         try:
             last = attempt(assignment, driver, _place(assignment))

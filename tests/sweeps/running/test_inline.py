@@ -10,6 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from mixup_core.store.checkpoints import Store
+from sweeps.leasing.holders import StudyLostError
 from sweeps.leasing.lease import Claims, Lease, Stop, ask_to_stop
 from sweeps.running import inline
 from sweeps.running.inline import Deadline, train_inline
@@ -152,6 +153,24 @@ def test_a_teacher_that_is_trained_again_with_other_numbers_is_named_as_the_caus
     assert (master.outcome, pupil.outcome) == ("complete", "failed")
     assert "gave other numbers" in pupil.failure.message
     assert "--forget" in pupil.failure.message
+
+
+def test_a_driver_that_loses_its_lease_in_a_run_ends_without_a_failure_of_the_run(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inline, "_REPORT_EVERY", 0.0)
+    monkeypatch.setattr("sweeps.running.storing.STORE_AT_LEAST_EVERY", 0.0)
+    looks = itertools.count()
+
+    def require_held(lease: Lease) -> None:
+        if next(looks) == 2:  # at the second report of the first run
+            raise StudyLostError("taken over")
+
+    monkeypatch.setattr(Lease, "require_held", require_held)
+    with pytest.raises(StudyLostError, match="taken over"):
+        _train(SCHOOL, store)
+    assert next(looks) == 3
+    assert not store.failures.keys()
 
 
 @pytest.mark.parametrize("how", ["finish", "now"])
