@@ -1,6 +1,5 @@
 """The command `mixsweep` and its exit codes; Ray, MLflow and torch are imported only if used."""
 
-import getpass
 import io
 import os
 import re
@@ -50,7 +49,7 @@ from sweeps.leasing.holders import BUSY, StudyBusyError, StudyLostError
 from sweeps.machine.command_line import lost_output, program, read_names_as_utf8, steady_streams
 from sweeps.machine.databases import DatabaseError
 from sweeps.machine.home import PlaceError
-from sweeps.machine.processes import spare_children
+from sweeps.machine.processes import spare_children, user
 from sweeps.machine.resources import spell_lack_of_memory
 from sweeps.machine.signals import (
     INTERRUPTED,
@@ -263,7 +262,7 @@ def _require_working_directory() -> None:
 
 
 def _require_home() -> None:
-    """Check that a home directory is known; set USER if the user has no name."""
+    """Check that a home directory is known; tell libraries the name of a user who has none."""
     try:
         Path.home()
     except RuntimeError as error:
@@ -271,10 +270,7 @@ def _require_home() -> None:
             f"user {os.geteuid()} has no home directory; set HOME to a folder that this user can "
             "write to"
         ) from error
-    try:
-        getpass.getuser()
-    except (KeyError, OSError):
-        os.environ["USER"] = f"user-{os.geteuid()}"
+    os.environ["LOGNAME"] = user()
 
 
 def _mistake(error: Exception) -> str:

@@ -1,7 +1,6 @@
 """share and add: write the results of a study to one file, and add the file to another home."""
 
 import dataclasses
-import getpass
 import shlex
 import socket
 import tempfile
@@ -25,6 +24,7 @@ from mixup_core.temporary import output_file, temporary_folder
 from sweeps.leasing.lease import Lease
 from sweeps.machine.command_line import program
 from sweeps.machine.home import Home
+from sweeps.machine.processes import user
 from sweeps.reading.study_file import plugin_options, study_of_launch
 from sweeps.state.archives import (
     StudyArchiveError,
@@ -107,7 +107,7 @@ def add(file: Path, home: Path, store_url: str | None, plugins: tuple[str, ...])
             raise RefusedError(str(error)) from error
         launch = brought.launch
         with Lease.acquire(store, study.name, command_line()):
-            added_by = f"{getpass.getuser()} on {socket.gethostname()}"
+            added_by = f"{user()} on {socket.gethostname()}"
             added = add_content(brought, store, added_by)
             if study.until is not None:  # the archive has the seeds that the looks needed
                 of_looks = Launch.of(reached_study(study, store), launch.command, launch.at_ms)

@@ -1,6 +1,5 @@
 """Tracked: opens and settles the tracker (the object that writes results to MLflow) of a study."""
 
-import getpass
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
@@ -8,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from mixsweep.request import Request
 from mixup_core.keys import stage_keys
-from mixup_core.store.checkpoints import Store, identity_of
+from mixup_core.store.checkpoints import Store, identity_of, known_identity
 from sweeps.leasing.lease import Lease
+from sweeps.machine.processes import user
 from sweeps.machine.signals import hear, leave_saying_so, owns_process
 from sweeps.machine.terminal_text import still
 from sweeps.machine.watchdog import cleaned_by_force
@@ -82,10 +82,13 @@ def open_tracker(request: Request, lease: Lease, *, loads_mlflow: bool = True) -
                 "command": request.command,
                 "mlflow.source.name": f"mixsweep run {request.reference}",
                 "mlflow.source.type": "LOCAL",
-                "mlflow.user": getpass.getuser(),
+                "mlflow.user": user(),
             },
             data_checksums=request.data_checksums(),
-            owner=HOME if request.home.is_self_contained else identity_of(request.store),
+            # Earlier versions marked runs in a home's own database by the store if it was named.
+            owners=(HOME, known_identity(request.store) or HOME)
+            if request.home.is_self_contained
+            else (identity_of(request.store),),
             others=_others(request),
         ),
         may_write=lease.is_held,

@@ -8,8 +8,11 @@ from pathlib import Path
 
 from mixup_core.addresses import Address, local_path, store_address
 from sweeps.machine.command_line import OPTUNA, STORE, TRACKING
-from sweeps.machine.databases import database_address, sqlite_url
+from sweeps.machine.databases import database_address, database_file, sqlite_url
 
+# Frozen: this name, and those of the files and folders below. Earlier homes would look empty;
+# tests/contracts/test_homes.py fails.
+_MLFLOW = "mlflow.db"
 _LONGEST = 490
 """Longest path of a home, in bytes. SQLite accepts paths of 512 bytes, which include the name of a
 file in the home.
@@ -36,12 +39,15 @@ class Home:
     """Database URL or journal file of Optuna; None for the Optuna database in the home."""
 
     def __post_init__(self) -> None:
-        """Expand `~` in the paths and check them; an empty one counts as not given."""
+        """Expand `~` in the paths and check them; drop empty ones, and the home's own database."""
         object.__setattr__(self, "folder", local_path(self.folder))
         for name in ("store_url", "tracking", "optuna"):
             place = getattr(self, name) or None
             if place is not None and place.startswith("~"):
                 place = str(local_path(place))
+            if name == "tracking" and place and (file := database_file(place)) is not None:
+                is_own = os.path.realpath(file) == os.path.realpath(self.folder / _MLFLOW)
+                place = None if is_own else place
             object.__setattr__(self, name, place)
         places = {"--home": str(self.folder), "--store": self.store_url,
                   "--tracking-uri": self.tracking, "--optuna": self.optuna}  # fmt: skip
@@ -72,11 +78,9 @@ class Home:
         default = self.folder.resolve() / "store"
         return self.tracking is None and Path(self.store).resolve() == default.resolve()
 
-    # Frozen: the names of files and folders below. Earlier homes would look empty;
-    # tests/contracts/test_homes.py fails.
     @property
     def tracking_uri(self) -> str:
-        return self.tracking or sqlite_url(self.folder.resolve() / "mlflow.db")
+        return self.tracking or sqlite_url(self.folder.resolve() / _MLFLOW)
 
     @property
     def optuna_url(self) -> str:

@@ -1,5 +1,7 @@
-"""Processes: check whether processes are alive, and kill child processes."""
+"""Processes: the user of this one, whether others are alive, and how to kill child processes."""
 
+import getpass
+import os
 import time
 from collections.abc import Iterable
 from contextlib import suppress
@@ -9,6 +11,14 @@ import psutil
 _LOOK_EVERY = 0.01
 
 _spared: set[psutil.Process] = set()
+
+
+def user() -> str:
+    """Return the name of the user of this process, such as `user-1000` without a name."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"user-{os.geteuid()}"
 
 
 def lives(process: psutil.Process) -> bool:

@@ -5,7 +5,7 @@ runs of the arm are child runs of level `seed`, and one run of level `sweep` has
 """
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -78,11 +78,12 @@ class Experiment:
     tags: dict[str, str]
     entries: dict[Identity, Entry]
     """Runs that this store wrote, by level and name."""
-    owner: str = HOME
+    owners: Sequence[str] = (HOME,)
+    """Marks of this store's runs in `OWNER_TAG`; new runs get the first."""
 
     @classmethod
     def open(
-        cls, uri: str, name: str, *, artifact_location: str | None, owner: str = HOME
+        cls, uri: str, name: str, *, artifact_location: str | None, owners: Sequence[str] = (HOME,)
     ) -> "Experiment":
         """Return an experiment, which is created if missing; end runs that are left RUNNING."""
         client = connect(uri)
@@ -106,7 +107,7 @@ class Experiment:
             require_name(found.name, name)
         opened = cls(
             client=client, experiment_id=found.experiment_id, tags=dict(found.tags), entries={},
-            owner=owner,
+            owners=owners,
         )  # fmt: skip
         opened._read(found)
         return opened
@@ -118,7 +119,7 @@ class Experiment:
         if runs and is_foreign and not any(OWNER_TAG in run.data.tags for run in runs):
             raise _foreign(experiment.name)
         for run in runs:
-            if run.data.tags.get(OWNER_TAG) != self.owner:
+            if run.data.tags.get(OWNER_TAG) not in self.owners:
                 continue
             entry = Entry(
                 run_id=run.info.run_id, status=run.info.status, tags=dict(run.data.tags),
@@ -157,7 +158,7 @@ class Experiment:
     ) -> Entry:
         """Return a run in MLflow with these tags and params; create it if it is missing."""
         name_tags = dict(zip(NAMED_BY[level], name, strict=True))
-        tags = {**tags, **name_tags, "level": level, OWNER_TAG: self.owner}
+        tags = {**tags, **name_tags, "level": level, OWNER_TAG: self.owners[0]}
         entry = self.entries.get((level, name))
         if entry is None:
             tags = _cut({**first_tags, **tags}, "run")

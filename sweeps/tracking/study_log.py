@@ -90,7 +90,7 @@ class StudyLog:
     artifact_location: str | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     data_checksums: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    owner: str = HOME
+    owners: Sequence[str] = (HOME,)
     others: Collection[str] = ()
     """Other settings of the study, and keys of runs that only these have; `delete_all` keeps them.
     """
@@ -217,7 +217,7 @@ class StudyLog:
                 self.uri,
                 self.study.name,
                 artifact_location=self.artifact_location,
-                owner=self.owner,
+                owners=self.owners,
             )
             experiment.tag({NOTE_TAG: self.study.description, **self._views(experiment)})
             self._opened = experiment

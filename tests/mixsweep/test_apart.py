@@ -4,8 +4,10 @@ import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from mlflow import MlflowClient
 
 import mixsweep
 from mixsweep.apart import Order, launch_apart
@@ -19,6 +21,7 @@ from tests.interpreters import run_python
 from tests.mixsweep.test_mixsweep import STUDY as TWO_ARMS
 
 STUDY: dict[str, Any] = {**TWO_ARMS, "study": "apart", "arms": {"erm": {"mix.law": "erm"}}}
+del STUDY["claims"]
 
 CALLER = """
 import io, os, signal, subprocess, sys, threading, time
@@ -87,7 +90,10 @@ def test_an_interrupted_launch_with_ray_leaves_its_caller_alone(tmp_path: Path, 
     assert (done.returncode, done.stdout) == (0, "caught\nalive\n"), done.stderr
 
 
-def test_a_study_is_trained_inline_outside_the_main_thread(tmp_path: Path) -> None:
+def test_a_study_is_trained_inline_outside_the_main_thread_by_a_user_without_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("getpass.getuser", Mock(side_effect=KeyError("uid not found")))
     found: list[str] = []
 
     def call() -> None:
@@ -117,6 +123,13 @@ def test_a_function_of_the_caller_gets_each_epoch_once_and_can_end_the_launch(
     with pytest.raises(LookupError, match="enough after 1"):
         mixsweep.run(three, "seeds=[5, 6]", home=tmp_path, on_epoch=stop)
     assert told[3:] == [("erm", 5, 1)]
+    for thread in threading.enumerate():
+        if thread.name == "tracker":
+            thread.join(10)
+            assert not thread.is_alive(), "its last writes are those of this launch"
+    client = MlflowClient(Home(folder=tmp_path).tracking_uri)
+    found = client.search_runs([client.get_experiment_by_name("apart").experiment_id])
+    assert {run.info.status for run in found} == {"FINISHED", "KILLED"}
     results = mixsweep.run(three, "seeds=[5, 6]", home=tmp_path)
     assert list(results.runs["outcome"]) == ["complete"] * 2
 

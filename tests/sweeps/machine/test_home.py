@@ -32,6 +32,20 @@ def test_only_a_home_with_its_own_store_and_mlflow_database_is_self_contained(
     assert not Home(folder=tmp_path, tracking="http://server:5000").is_self_contained
 
 
+def test_the_address_of_the_database_in_the_home_counts_as_not_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "a home"
+    (tmp_path / "link").symlink_to(home)
+    monkeypatch.chdir(tmp_path)
+    for own in ("sqlite:///a home/mlflow.db", f"sqlite:///{home}/../link/mlflow.db",
+                f"sqlite+pysqlite:///{tmp_path}/a%20home/mlflow.db",
+                f"sqlite:///file:{home}/mlflow.db?uri=true"):  # fmt: skip
+        assert Home(folder=Path("link"), tracking=own) == Home(folder=Path("link")), own
+    for other in ("sqlite:///mlflow.db", "postgresql://a home/mlflow.db"):
+        assert Home(folder=home, tracking=other).tracking == other
+
+
 @pytest.mark.parametrize(
     "verb", ["status", "status digits", "plan digits", "report digits", "run digits", "sync digits",
              "stop digits", "report digits --arms erm midpoint", "ui",

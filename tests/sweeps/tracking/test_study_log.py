@@ -269,7 +269,7 @@ def test_two_stores_on_one_server_change_neither_each_others_nor_foreign_runs(
     study: Study, home: Path, client: MlflowClient
 ) -> None:
     results = results_of(study, 3, 3, 3, 3)
-    write(log_of(study, home, owner="a"), results)
+    write(log_of(study, home, owners=("a",)), results)
     experiment = client.get_experiment_by_name(study.name).experiment_id
     for tags in ({}, {"level": "seed", "arm": "erm", "seed": "0"}, {"level": "config"}):
         client.create_run(experiment, tags=tags)
@@ -282,10 +282,24 @@ def test_two_stores_on_one_server_change_neither_each_others_nor_foreign_runs(
 
     before = repr(others())
     for number in (2, 3):
-        again = log_of(study, home, owner="b")
+        again = log_of(study, home, owners=("b",))
         again.delete_all()
         write(again, results_of(study, *[number] * 4))
     assert repr(others()) == before
+
+
+def test_runs_that_have_a_former_mark_of_their_store_are_written_once(
+    study: Study, home: Path, client: MlflowClient
+) -> None:
+    results = results_of(study, 3, 3, 3, 3)
+    for owners in (("a",), ("home",), ("home", "a"), ("home",)):
+        write(log_of(study, home, owners=owners), results)
+    experiment = client.get_experiment_by_name(study.name).experiment_id
+    found = [run.data.tags for run in client.search_runs([experiment])]
+    assert len(found) == len(
+        {str((tags["level"], tags["arm"], tags.get("seed"))) for tags in found}
+    )
+    assert {tags[OWNER_TAG] for tags in found} == {"home"}
 
 
 @pytest.mark.parametrize(
