@@ -8,7 +8,7 @@ from typing import Any
 
 from mixup_core.problem import Metric
 from reports.numbers.families import compare_pair, record_of
-from reports.numbers.runs import are_paired, arrange, counted_runs, measure_of
+from reports.numbers.runs import are_paired, arrange, counted_runs, measure_of, measures_of
 from reports.numbers.spelling import spell_heading, spell_p
 from reports.numbers.summary import Summary, summarise, summary_columns
 from reports.tables.captions import Selection, spell_family
@@ -189,12 +189,13 @@ def points_table(searched: Searched) -> Listing:
     )
     cells, records = [], []
     measured = searched.values[objective]
+    measures = measures_of(searched.study, objective, Last())
     entries: list[tuple[str, Point | None]] = [(point.arm, point) for point in searched.ranked]
     entries += [(arm, None) for arm in searched.baselines]
     for place, (arm, point) in enumerate(entries):
         summaries = {name: searched.summary(arm, name) for name in search.strategy.objectives}
         is_paired = arm != baseline and are_paired(searched.study, (arm, baseline), objective)
-        comparison = compare_pair((arm, baseline), measured) if is_paired else None
+        comparison = compare_pair((arm, baseline), measured, measures) if is_paired else None
         values = {} if point is None else point.values
         expected = len(searched.study.seeds_of(arm))
         summary = summaries[objective]

@@ -37,8 +37,12 @@ def test_points_are_ranked_by_mean_and_the_caption_states_the_selection_rule() -
         "only the confirmation",
     ):
         assert said in table.caption
-    difference = next(r for r in table.records if r["arm"] == "point 1")["difference"]
-    assert difference == pytest.approx(0.18 - 0.225)
+    row = next(r for r in table.records if r["arm"] == "point 1")
+    assert row["difference"] == pytest.approx(0.18 - 0.225)
+    sides = (StudyArm(study=GROWN, arm=arm, results=GROWN_RESULTS) for arm in ("point 1", "erm"))
+    alone = head_to_head(*sides, "val/error").comparison
+    ends = row["difference_ci_low_unadjusted"], row["difference_ci_high_unadjusted"]
+    assert ends == (alone.ci_low, alone.ci_high) != (None, None)
 
 
 def test_an_oracle_is_marked_beside_the_winner() -> None:
