@@ -68,7 +68,7 @@ def _claim_power(study: Study, claim: Claim, values: Mapping[int, float]) -> Cla
         seeds_to_find,
         upper_sd,
     )
-    from reports.numbers.summary import CONFIDENCE, summarise, t_quantile
+    from reports.numbers.summary import CONFIDENCE, smallest_step, summarise, t_quantile
     from reports.numbers.verdict import claimed_measures, family_size, planned_seeds
 
     comparison, until = claim.that, study.until
@@ -80,7 +80,8 @@ def _claim_power(study: Study, claim: Claim, values: Mapping[int, float]) -> Cla
         sizes = [measures[arm].size for arm in comparison.terms]
         counts = [count for count in sizes if count is not None]
         if not comparison.of and len(comparison.terms) > 1 and len(counts) == len(sizes):
-            never = t_quantile(n, 1 - (1 - CONFIDENCE) / size) ** 2 / (n * min(counts))
+            step = smallest_step([*comparison.terms.values()])
+            never = step * t_quantile(n, 1 - (1 - CONFIDENCE) / size) ** 2 / (n * min(counts))
     sd = (summarise(list(values.values())).sd or None) if values else None
     margin = comparison.margin
     if margin is None and comparison.metric == study.headline and not comparison.of:

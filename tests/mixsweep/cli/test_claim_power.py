@@ -1,9 +1,10 @@
 """Claim power: differences that seeds find."""
 
 from dataclasses import replace
+from itertools import product
 
 from mixsweep.cli.claim_power import claim_powers, spell_power
-from reports.numbers.comparison import compare
+from reports.numbers.comparison import contrast
 from reports.numbers.power import detectable_difference, seeds_to_find
 from reports.numbers.summary import Measure
 from sweeps.study.claims import Claim, StatedComparison
@@ -56,12 +57,12 @@ def test_ensembles_find_differences_below_one_image() -> None:
 
 
 def test_only_differences_above_the_stated_minimum_can_be_significant() -> None:
-    (power,) = claim_powers(claiming(make_study(), LESS))
     images = Measure(least=0.0, most=1.0, size=10_000)
     theirs = {seed: 0.2 + seed / 1000 for seed in range(5)}
-    for factor, is_told in ((0.9, False), (1.2, True)):
-        ours = {s: value + factor * power.never_below for s, value in theirs.items()}
-        p = compare(ours, theirs, images, images).p
+    for times, (part, is_told) in product((1.0, 0.5), ((0.9, False), (1.2, True))):
+        (power,) = claim_powers(claiming(make_study(), replace(LESS, factor=times)))
+        ours = {s: times * value + part * power.never_below for s, value in theirs.items()}
+        p = contrast([(1.0, ours, images), (-times, theirs, images)]).p
         assert (p <= 0.05) == is_told
 
 
