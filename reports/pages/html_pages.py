@@ -131,7 +131,7 @@ def _run_of(study: Study, provenance: Mapping[str, Any]) -> dict[str, str]:
     return _known(
         {
             "arms": f"{len(study.arms)}: {', '.join(study.arms)}",
-            "seeds": spell_seeds(study.seeds).removeprefix("seeds "),
+            "seeds": spell_seeds({run.seed for run in study.runs()}).removeprefix("seeds "),
             "network": ", ".join(networks),
             "data": spell_settings(study, study.headline),
             study.problem.axis.unit + "s": ", ".join(map(str, epochs)),
@@ -244,7 +244,7 @@ def _entry(folder: Path) -> dict[str, Any]:
         "is_finished": found.finished,
         "num_runs": len(found.runs),
         "num_complete": sum(run.outcome == "complete" for run in found.runs),
-        "seeds": len(found.seeds),
+        "seeds": len({run.seed for run in found.runs}),
         "commit": "" if found.code is None else found.code.commit[:7],
         "date": spell_time(found.last_epoch_stored_at_ms, "%Y-%m-%d"),
         "conclusion": found.conclusion,

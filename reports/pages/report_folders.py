@@ -48,6 +48,7 @@ class _Code:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Run:
     run_key: str
+    seed: int
     outcome: str
     has_predictions: bool
 

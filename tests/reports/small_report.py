@@ -26,8 +26,8 @@ def write_report(folder: Path, **provenance: object) -> None:
         "main_figure": "figures/a.svg",
         "last_epoch_stored_at_ms": 1_795_569_753_752,
         "runs": [
-            {"run_key": "a", "outcome": "complete", "has_predictions": True},
-            {"run_key": "b", "outcome": "diverged", "has_predictions": False},
+            {"run_key": "a", "seed": 0, "outcome": "complete", "has_predictions": True},
+            {"run_key": "b", "seed": 1, "outcome": "diverged", "has_predictions": False},
         ],
     }  # fmt: skip
     names = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]

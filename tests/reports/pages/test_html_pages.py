@@ -13,6 +13,7 @@ from reports.pages.build import draft_report
 from reports.pages.html_pages import write_site
 from reports.tables.table import tabulate
 from sweeps.state.results import RunResult
+from sweeps.study.claims import UntilDecided
 from sweeps.study.study import Study
 from tests.reports.html_tags import Tags
 from tests.reports.small_report import write_report
@@ -54,6 +55,17 @@ def test_the_conclusion_comes_before_the_results_and_claims_after_them(tmp_path:
     assert "Every seed" not in report.markdown
     assert table.index("Uniform has less error") < table.index("| arm ")
     assert "holds" in (report.folder / "tables/verdicts.csv").read_text()
+
+
+def test_a_page_and_a_site_name_the_seeds_that_looks_needed(tmp_path: Path) -> None:
+    until = UntilDecided(at_most=5, until="decided")
+    study = replace(SMALL, until=until, reached=dict.fromkeys(SMALL.arms, 3))
+    draft = draft_report(study, [*map(finish, study.runs())], data_checksums={}, command="x")
+    draft.write(tmp_path / "reports" / "small")
+    page = (tmp_path / "reports" / "small" / "report.html").read_text()
+    assert '<th scope="row">seeds</th><td>0-2</td>' in page
+    (entry,) = write_site(tmp_path / "reports", tmp_path / "site")
+    assert entry["seeds"] == 3
 
 
 def test_a_site_contains_every_report_and_an_index_of_verdicts(tmp_path: Path) -> None:
