@@ -62,7 +62,7 @@ class Results:
         if not done:
             return head
         table = report_table(self.study, self.stored, history=self._request.history)
-        return f"{head}\n\n{table.markdown()}"
+        return f"{head}\n\n{table.listing.markdown()}"
 
     @cached_property
     def arms(self) -> "pd.DataFrame":
