@@ -62,7 +62,7 @@ def varied_verdicts(
     """Return the verdicts of a study's claims under each of its variants, by the variant's label.
 
     Each variant is judged like a separate study: p values are adjusted for its own claims only.
-    Claims about predictions are left out.
+    Claims about predictions are left out, and claims that another read-out does not change.
     """
     results = tuple(results)
     by_label = {}
@@ -76,7 +76,12 @@ def varied_verdicts(
         ]
         verdicts = verdicts_of(under, arrange(under, renamed), statements=statements)
         predicted = study.problem.measuring.predicted
-        by_label[variant.label] = tuple(v for v in verdicts if v.claim.that.metric not in predicted)
+        by_label[variant.label] = tuple(
+            verdict
+            for verdict in verdicts
+            if verdict.claim.that.metric not in predicted
+            and None in (variant.readout, verdict.claim.that.readout)
+        )
     return by_label
 
 

@@ -189,6 +189,8 @@ def test_a_verdict_shows_whether_sign_and_decision_hold_under_other_settings() -
     assert listing.header[-1] == "under other settings"
     assert listing.cells[0][-1] == "x: fails, other sign; same under mean of the last 2 evaluations"
     assert listing.cells[1][-1] == "same under x, mean of the last 2 evaluations"
+    own = varied_verdicts(replace(study, claims=(claim("less", readout=Rise()),)), results)
+    assert [len(verdicts) for verdicts in own.values()] == [1, 0]
     report = draft_report(study, results, data_checksums={}, command="mixsweep")
     rows = rows_of(str(report.contents["tables/verdicts.csv"]))
     assert [row["variants"] for row in rows] == [cells[-1] for cells in listing.cells]
