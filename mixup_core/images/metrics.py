@@ -169,29 +169,22 @@ def observed(config: TrainConfig, metric: str) -> TrainConfig:
     """
     if any(metric in kind.metrics for kind in members(Probe)):
         return config
-    default = MixConfig()
+    mix, rate = config.mix, config.lr_schedule
+    if mix.probability == 0 and config.objective == Plain():
+        mix = MixConfig()
+    if mix.second is None or mix.second_probability == 0:
+        mix = replace(mix, second=None, second_law=None, second_probability=0.0)
+    if (mix.lam_scope, mix.second, mix.label_law) == ("sample", None, None):
+        epochs = map(config.in_epoch, range(config.epochs))
+        if all(e.law.constant is not None and e.operation.is_linear for e in epochs):
+            mix = replace(mix, lam_scope="batch")
+    if isinstance(rate, Cosine) and rate.end == 1:
+        rate = WarmUp(warm_up=rate.warm_up)
     data, model = _seen_by(config.data, metric), in_full(config.model)
-    config = replace(config, data=data, model=model)
-    if config.mix.second is None or config.mix.second_probability == 0:
-        chance = default.second_probability
-        first_only = replace(config.mix, second=None, second_law=None, second_probability=chance)
-        config = replace(config, mix=first_only)
-    if config.mix.probability == 0 and config.objective == Plain():
-        config = replace(config, mix=default)
-    if config.mix.lam_scope == "sample" and _mixes_with_one_weight(config):
-        config = replace(config, mix=replace(config.mix, lam_scope="batch"))
-    if isinstance(rate := config.lr_schedule, Cosine) and rate.end == 1:
-        config = replace(config, lr_schedule=WarmUp(warm_up=rate.warm_up))
+    config = replace(config, data=data, model=model, mix=mix, lr_schedule=rate)
     if metric.endswith(AVERAGED):
         return config
     return replace(config, probes=(), averaging=None, eval_every=config.epochs)
-
-
-def _mixes_with_one_weight(config: TrainConfig) -> bool:
-    """Return True if each epoch mixes linearly, with a weight that is not random."""
-    epochs = map(config.in_epoch, range(config.epochs))
-    is_one = all(e.law.constant is not None and e.operation.is_linear for e in epochs)
-    return is_one and config.mix.second is None and config.mix.label_law is None
 
 
 def _seen_by(data: DataConfig, metric: str) -> DataConfig:

@@ -131,9 +131,8 @@ def corrections_of_probes(config: Any) -> int:
     Before, it used a single draw of the weights of two views in epochs without mixing.
     """
     has_probe = any(isinstance(probe, MeanGradientNorm) for probe in config.probes)
-    if not has_probe or config.data.views == "single":
-        return 0
-    return int(not all(config.in_epoch(epoch).is_mixed for epoch in range(config.epochs)))
+    epochs = map(config.in_epoch, range(config.epochs if has_probe else 0))
+    return int(config.data.views != "single" and not all(epoch.is_mixed for epoch in epochs))
 
 
 def norm_and_error(products: list[list[float]], counts: list[int]) -> tuple[float, float]:
