@@ -112,6 +112,11 @@ def sentence(text: str) -> str:
     return upper_first(text.removesuffix(".")) + "."
 
 
+def sentences(caption: str) -> list[str]:
+    """Return the sentences of a caption."""
+    return re.split(r"(?<=\.)(?<!\bal\.) ", caption)
+
+
 def spell_csv(records: Iterable[Mapping[str, Any]]) -> str:
     """Return rows as CSV text at full precision; a spreadsheet reads no cell as a formula."""
     text = io.StringIO()

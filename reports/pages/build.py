@@ -17,13 +17,13 @@ from reports.figures.series import draw_series
 from reports.numbers.judging import varied_verdicts, verdicts_of
 from reports.numbers.predicted import Predicted, ReadPredictions, gather_predictions
 from reports.numbers.provenance import describe, spell_origin
-from reports.numbers.runs import Arranged, arrange, copies, primary_of, runs_csv
+from reports.numbers.runs import Arranged, arrange, primary_of, runs_csv
 from reports.numbers.spelling import escape_markdown
 from reports.numbers.verdict import Statements
 from reports.pages.html_pages import MAIN_FIGURE, render_page
 from reports.pages.report_folders import Content, holds_report, listed_files, replace_files
 from reports.pages.screen import conclusion, findings, screen
-from reports.tables.captions import FIXED_ARMS, Selection
+from reports.tables.captions import FIXED_ARMS, Selection, study_notes
 from reports.tables.claim_tables import looks_table, verdict_table
 from reports.tables.comparisons import (
     changed_by_readout,
@@ -43,7 +43,7 @@ from reports.tables.predictive import (
 from reports.tables.searched import Searched, gather, points_table, winner_table
 from reports.tables.table import Table, tabulate
 from reports.tables.variation import crossed_table, variation_table
-from sweeps.state.results import RunResult, ended_on_budget, judged_of
+from sweeps.state.results import RunResult, judged_of
 from sweeps.study.search import SearchHistory
 from sweeps.study.study import Study
 
@@ -293,8 +293,6 @@ def _tabulated(parts: "_Parts", made_with: str, predicted: Predicted | None) -> 
     is_short = predicted is not None and predicted.num_runs < predicted.num_complete
     counts = f"tables of predictions use the {predicted.counts}" if predicted else ""
     short = [counts] if is_short else []
-    reason = ended_on_budget(*parts.judged)
-    ended = [] if reason is None else [f"the study {reason}"]
     return tabulate(
         parts.study,
         parts.results,
@@ -303,8 +301,7 @@ def _tabulated(parts: "_Parts", made_with: str, predicted: Predicted | None) -> 
         notes=lambda table: [
             *changed_by_readout(sensitivity_table(parts.study, parts.arranged, table)),
             *short,
-            *ended,
-            *parts.notes,
+            *study_notes(*parts.judged),
         ],
     )
 
@@ -324,16 +321,6 @@ class _Parts:
     styles: Styles
     selection: Selection = FIXED_ARMS
     searched: Searched | None = None
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Notes on arms that computed the same."""
-        return tuple(
-            f"the runs of {copy} and {arm} have equal results to the last digit at each seed "
-            "although their settings differ: a comparison of the two, such as of student and "
-            "teacher, is void"
-            for copy, arm in copies(*self.judged)
-        )
 
     @cached_property
     def arranged(self) -> Arranged:

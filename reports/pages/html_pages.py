@@ -24,6 +24,7 @@ from mixup_core.store.json_records import read_note, record_of
 from mixup_core.store.local_files import read_regular
 from mixup_core.temporary import require_places
 from reports.figures.canvas import Figure
+from reports.numbers.spelling import sentences
 from reports.pages.report_folders import Provenance, holds_report, listed_files, replace_files
 from reports.tables.captions import spell_settings
 from reports.tables.listings import Listing
@@ -90,7 +91,7 @@ def _template(name: str) -> Template:
         "zip": zip,
         "coded": _coded,
         "addressed": _addressed,
-        "sentences": _sentences,
+        "sentences": sentences,
     }
     text = Path(__file__).with_name(name).read_text(encoding="utf-8")
     return environment.from_string(text)
@@ -99,11 +100,6 @@ def _template(name: str) -> Template:
 def _coded(text: str) -> Markup:
     """Return a text escaped for HTML, in which words in backticks are set as code."""
     return Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))  # noqa: S704
-
-
-def _sentences(caption: str) -> list[str]:
-    """Return the sentences of a caption."""
-    return re.split(r"(?<=\.)(?<!\bal\.) ", caption)
 
 
 def _minutes_per_run(study: Study, arm: str, runs: Sequence[Mapping[str, Any]]) -> float | None:

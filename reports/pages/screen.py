@@ -308,8 +308,7 @@ def _tests(number: int) -> str:
 
 def _attention(table: Table, verdicts: Sequence[Verdict]) -> list[str]:
     """Return the lines on warnings of the caption, late claims and missing runs."""
-    sentences = table.caption.replace("WARNING", "\0WARNING").split("\0")[1:]
-    texts = [sentence.partition(". ")[0].rstrip(".") + "." for sentence in sentences]
+    texts = [*table.warnings]
     if table.selection.winner is not None:
         texts.append(table.selection.brief)
     late = [verdict for verdict in verdicts if "after" in verdict.stated]

@@ -8,9 +8,10 @@ from reports.numbers.arms import ArmRow
 from reports.numbers.comparison import Comparison
 from reports.numbers.families import Family
 from reports.numbers.power import detectable_difference
-from reports.numbers.runs import are_paired
+from reports.numbers.runs import are_paired, copies
 from reports.numbers.spelling import spell_amount, spell_number
 from reports.numbers.summary import sampling_noise
+from sweeps.state.results import RunResult, ended_on_budget
 from sweeps.study.study import Study, spell_seeds
 
 SELECTION_RULE = "none"
@@ -183,6 +184,20 @@ def spell_comparisons(study: Study, rows: Sequence[ArmRow], family: Family) -> l
         )
     power = spell_power(tested, family.size, study.problem.metric(study.headline))
     return [*parts, *power, *few_seeds(tested.values())]
+
+
+def study_notes(study: Study, results: Sequence[RunResult]) -> list[str]:
+    """Return notes on a budget that ended a study, and on arms that computed the same."""
+    reason = ended_on_budget(study, results)
+    return [
+        *([] if reason is None else [f"the study {reason}"]),
+        *(
+            f"the runs of {copy} and {arm} have equal results to the last digit at each seed "
+            "although their settings differ: a comparison of the two, such as of student and "
+            "teacher, is void"
+            for copy, arm in copies(study, results)
+        ),
+    ]
 
 
 def spell_equals(equal: Mapping[str, str]) -> list[str]:

@@ -28,7 +28,6 @@ from reports.numbers.verdict import Verdict
 from reports.tables.captions import (
     FIXED_ARMS,
     SELECTION_RULE,
-    few_seeds,
     spell_family,
     spell_power,
     spell_tags,
@@ -259,7 +258,7 @@ class Joined:
                 if (member := table.family.members[arm, against]).p is not None
             }
             texts = spell_power(tested, table.family.size, table.shown)
-            power += [f"Column {head}: {text}" for text in (*texts, *few_seeds(tested.values()))]
+            power += [f"Column {head}: {text}" for text in texts]
         families = self._by_column([spell_family(table.family) for table in self._tables])
         return " ".join((*families, *power))
 

@@ -11,9 +11,9 @@ from reports.numbers.judging import verdicts_of
 from reports.numbers.predicted import ReadPredictions, gather_predictions
 from reports.numbers.provenance import spell_origin
 from reports.numbers.runs import arrange, primary_of, values_of
-from reports.numbers.spelling import DASH, spell_amount, spell_heading, spell_number
+from reports.numbers.spelling import DASH, sentence, spell_amount, spell_heading, spell_number
 from reports.numbers.verdict import Statements, Verdict, claims_predictions
-from reports.tables.captions import spell_seeds_of, spell_settings
+from reports.tables.captions import spell_seeds_of, spell_settings, study_notes
 from reports.tables.comparisons import REFERENCES_TITLE, UNCOVERED, reference_table, spell_differing
 from reports.tables.listings import Listing, spell_difference
 from reports.tables.table import Table, tabulate
@@ -110,6 +110,8 @@ def settings_of(
         told = (f"study {study.name}", spell_settings(study, study.headline), spell_seeds_of(study))
         parts.append(f"Column {head}: {', '.join(filter(None, told))}.")
         parts += [origin] if (origin := spell_origin(provenances[head])) else []
+        notes = map(sentence, study_notes(study, column.results))
+        parts += [f"Column {head}: {note}" for note in (*column.table.warnings, *notes)]
     return parts
 
 

@@ -20,6 +20,7 @@ from reports.numbers.spelling import (
     DASH,
     escape_markdown,
     sentence,
+    sentences,
     spell_heading,
     spell_p,
     spell_value,
@@ -99,6 +100,11 @@ class Table:
         further = (self.problem.metric(metric).heading for metric in self.further)
         tried = ("points tried",) if self.selection.tried else ()
         return ("arm", self.shown.heading, "n", *comparison, *further, *tried)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The sentences of the caption that warn."""
+        return tuple(text for text in sentences(self.caption) if text.startswith("WARNING"))
 
     @property
     def cells(self) -> tuple[tuple[str, ...], ...]:

@@ -127,6 +127,19 @@ def test_a_column_may_lack_an_arm_and_seeds() -> None:
     assert differences.cells[0][3] == "—"
 
 
+def test_a_column_has_the_warnings_and_notes_of_its_report() -> None:
+    study = make_study(("erm", "uniform"))
+    results = tuple(
+        replace(finish(replace(run, arm="erm"), 0.9 + run.seed / 1000), run=run)
+        for run in study.runs()
+    )
+    copied = replace(column(study, place="copy"), results=results)
+    caption = join([column(study), copied], command="").listings()[0].caption
+    assert "Column copy: WARNING, no arm is better than guessing a class" in caption
+    assert "Column copy: The runs of uniform and erm have equal results" in caption
+    assert caption.count("Column runs: ") == 1
+
+
 def test_claims_about_predictions_are_judged_separately_in_each_column() -> None:
     study = replace(SMALL, claims=(claim("less", metric="predicted/calibration_error"),))
     here = replace(column(study), predictions=reader())
