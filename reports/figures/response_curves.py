@@ -143,7 +143,7 @@ def _draw_line(
     colour, dashes = look
     heights = [shown.scale * summary.mean for summary in means.values()]
     ends = [
-        (s.mean - s.ci_low, s.ci_high - s.mean)
+        (max(0.0, s.mean - s.ci_low), max(0.0, s.ci_high - s.mean))  # a mean may be out of bounds
         if s.ci_low is not None and s.ci_high is not None
         else (0.0, 0.0)
         for s in means.values()

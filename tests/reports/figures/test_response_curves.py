@@ -7,6 +7,7 @@ from sweeps.state.results import RunResult
 from sweeps.study.study import Study
 from tests.reports.decay import decay_study, decayed
 from tests.reports.drawn import numbers_of
+from tests.reports.synthetic import finish, make_study
 
 
 def draw(study: Study, results: tuple[RunResult, ...]) -> dict[str, Figure]:
@@ -25,6 +26,12 @@ def test_results_are_drawn_along_the_setting_in_which_arms_differ(decay: None) -
     means = [1 * 4 + 0.02 / 3, 2 * 4 + 0.02 / 3, 4 * 4 + 0.02 / 3]
     assert [float(row["mean"]) for row in rows] == means
     assert "along rate" in figures["response"].title
+
+
+def test_a_mean_outside_the_bounds_of_its_metric_is_drawn() -> None:
+    study = make_study(("a", "b", "c"))
+    figures = draw(study, tuple(finish(run, 1 + 1e-7) for run in study.runs()))
+    assert list(figures) == ["response"]
 
 
 def test_two_varying_settings_give_a_map_with_a_gap_for_a_missing_arm(decay: None) -> None:
