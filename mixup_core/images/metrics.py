@@ -12,7 +12,7 @@ from mixup_core.images.choices.models import in_full
 from mixup_core.images.choices.optimizers import Cosine, WarmUp
 from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.data.sets.corrupted import CORRUPTIONS
+from mixup_core.images.data.sets.corrupted import CORRUPTED_SPLITS, CORRUPTIONS
 from mixup_core.images.epoch import Planned
 from mixup_core.images.feasibility import at_seed, held_out_labels
 from mixup_core.images.image_data import described
@@ -192,7 +192,7 @@ def _seen_by(data: DataConfig, metric: str) -> DataConfig:
     split, unused = metric.partition("/")[0], dict[str, Any]()
     if split != "test_corrupted":
         unused["corruptions"] = ()
-    if not split.startswith("test_"):
+    if split not in CORRUPTED_SPLITS:
         unused["severity"] = None
     if data.label_noise == 0:
         unused |= {"noise_to": "any", "noise_in_val": False, "noise_in_test": False}
@@ -205,14 +205,13 @@ def _seen_by(data: DataConfig, metric: str) -> DataConfig:
 
 def _lacks_images(data: DataConfig, metric: str) -> str | None:
     split = metric.partition("/")[0]
-    corruption = split.removeprefix("test_")
-    if (split not in {"val", "test"} and corruption == split) or split in data.splits:
+    if split not in {"val", "test", *CORRUPTED_SPLITS} or split in data.splits:
         return None
     if split == "val":
         return "the run has no validation images; set data.val_size"
     if not data.test:
         return _NO_TEST
-    if corruption == "corrupted":
+    if (corruption := split.removeprefix("test_")) == "corrupted":
         return "the run has no corrupted test images; set data.corruptions"
     return f"the run has no {corruption} images; add {corruption} to data.corruptions"
 

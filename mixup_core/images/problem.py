@@ -7,7 +7,7 @@ from mixup_core.images.choices.models import corrections_of_model
 from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.draws import split_off
-from mixup_core.images.data.sets.corrupted import NUM_SEVERITIES
+from mixup_core.images.data.sets.corrupted import CORRUPTED_SPLITS, NUM_SEVERITIES
 from mixup_core.images.feasibility import (
     apart,
     at_seed,
@@ -109,8 +109,13 @@ _RATE = (
     "lr_schedule", "lr_schedule.warm_up", "lr_schedule.end", "lr_schedule.at", "lr_schedule.gamma",
 )  # fmt: skip
 
-_OF_NOISY_LABELS = ("clean_error", "wrong_error")
-"""Training errors on the images with right or wrong labels, whose number depends on the seed."""
+_OF_TRAINING = {
+    "train/error", "train/multi_view_error", "train/spurious_error", "train/true_error",
+    "filter/low_fraction",
+}  # fmt: skip
+"""Shares of all training images."""
+_OF_IMAGES = {"val", "test", "predicted", *CORRUPTED_SPLITS}
+"""What metrics of held-out images begin with; a plugin can measure other images."""
 
 
 def hidden(config: TrainConfig) -> TrainConfig:
@@ -157,7 +162,7 @@ def setting(config: TrainConfig, metric: str) -> str:
 
 def _corrupted(data: DataConfig, split: str) -> str:
     """Return how many times a metric of corrupted test images sees each image; empty for others."""
-    if not split.startswith("test_"):
+    if split not in CORRUPTED_SPLITS:
         return ""
     severity = data.severity
     which = f"all {NUM_SEVERITIES} severities" if severity is None else f"severity {severity}"
@@ -169,13 +174,11 @@ def _corrupted(data: DataConfig, split: str) -> str:
 def sample_size(config: TrainConfig, metric: str) -> int | None:
     """Return the number of images of which a metric, such as an error, is a share."""
     split, _, name = metric.partition("/")
-    is_error = split == "train" and name.endswith("error") and name not in _OF_NOISY_LABELS
-    is_share = metric == "filter/low_fraction" or is_error
-    if is_share and METRICS[metric].unit == "%":
+    if metric in _OF_TRAINING:
         return config.data.num_images(described(config.data))
-    if name.removesuffix(AVERAGED) not in {"error", "accuracy"}:
+    if split not in _OF_IMAGES or name.removesuffix(AVERAGED) not in {"error", "accuracy"}:
         return None
-    if split.startswith("test_") and (split == "test_corrupted" or config.data.severity is None):
+    if split in CORRUPTED_SPLITS and (split == "test_corrupted" or config.data.severity is None):
         return None  # an image counts once for each corruption and severity
     info = described(config.data)
     if split != "val":
@@ -187,7 +190,8 @@ def sample_size(config: TrainConfig, metric: str) -> int | None:
 
 def guessing(config: TrainConfig, metric: str) -> float | None:
     """Return the error of a guessed class, 1 - 1 / k for k classes; None for other metrics."""
-    is_error = metric.partition("/")[2].removesuffix(AVERAGED) == "error"
+    split, _, name = metric.partition("/")
+    is_error = split in {"train", *_OF_IMAGES} and name.removesuffix(AVERAGED) == "error"
     return 1 - 1 / described(config.data).num_classes if is_error else None
 
 
@@ -206,7 +210,7 @@ def population(config: TrainConfig, metric: str) -> Hashable:
         data.fold if split == "val" else None,
         noise if data.noise_in_test else None,
         noise if data.noise_in_val and split == "val" else None,
-        data.severity if split.startswith("test_") else None,
+        data.severity if split in CORRUPTED_SPLITS else None,
         frozenset(data.corruptions) if split == "test_corrupted" else None,
     )
 

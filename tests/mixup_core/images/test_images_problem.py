@@ -19,7 +19,14 @@ from mixup_core.images.metrics import METRICS
 from mixup_core.images.objectives.objective import Objective
 from mixup_core.images.probes.probe import Probe
 from mixup_core.images.probes.scores import Scores
-from mixup_core.images.problem import IMAGES, OTHER_NAMES, population, sample_size, setting
+from mixup_core.images.problem import (
+    IMAGES,
+    OTHER_NAMES,
+    guessing,
+    population,
+    sample_size,
+    setting,
+)
 from mixup_core.images.training import fit
 from mixup_core.keys import stage_keys
 from mixup_core.problem import fields_apart, problem_named
@@ -104,6 +111,7 @@ def test_runs_are_compared_by_metrics_of_the_same_images_and_labels(
             "10 000 test images at severity 1, mean of 2 corruptions",
             None,
         ),
+        ("test_far/error", 1, "10 000 test images", None),  # of a plugin
     ],
 )
 def test_corrupted_images_are_counted_once_for_each_corruption_and_severity(
@@ -115,11 +123,20 @@ def test_corrupted_images_are_counted_once_for_each_corruption_and_severity(
     assert sample_size(config, metric) == size
 
 
-def test_errors_on_right_and_wrong_labels_count_no_fixed_number_of_images() -> None:
+def test_only_shares_of_all_images_of_a_run_count_them() -> None:
     data = DataConfig(name="digits", label_noise=0.01, num_train=1000)
     config = TrainConfig(data=data, epochs=1, batch_size=7)
-    metrics = ("train/error", "train/clean_error", "train/wrong_error", "train/true_error")
-    assert [sample_size(config, metric) for metric in metrics] == [1000, None, None, 1000]
+    for metric, size, error in (
+        ("train/error", 1000, 0.9),
+        ("train/true_error", 1000, None),
+        ("train/clean_error", None, None),
+        ("train/wrong_error", None, None),
+        ("test/error", 360, 0.9),
+        ("train/far_error", None, None),  # this metric and the next are those of a plugin
+        ("far/error", None, None),
+    ):
+        assert sample_size(config, metric) == size, metric
+        assert guessing(config, metric) == pytest.approx(error), metric
 
 
 def test_every_alternative_name_maps_to_an_existing_field() -> None:

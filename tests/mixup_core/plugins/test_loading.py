@@ -96,6 +96,12 @@ def test_a_plugin_objective_changes_only_the_stage_keys_of_its_own_epochs(
     assert len({before[1], after[1], plain[1]}) == 3
 
 
+def test_metrics_of_a_plugin_may_begin_like_those_of_corrupted_images(plugin: Write) -> None:
+    use(plugin(MARGIN.replace("train/", "test_far/")))
+    config = _config(probes=("margin",))
+    assert problem_of(config).measuring.lacks(config, "test_far/margin", 1) is None
+
+
 def test_origins_in_returns_the_plugins_that_a_configuration_uses(plugin: Write) -> None:
     use(plugin(TINY, MARGIN, DOTS))
     values = {"model.name": "tiny", "probes": ("margin",), "data.name": "dots"}

@@ -20,6 +20,9 @@ CORRUPTIONS = (
 """Names of the benchmark's 15 corruptions, then of the four that its authors keep for validation.
 """
 
+CORRUPTED_SPLITS = ("test_corrupted", *(f"test_{name}" for name in CORRUPTIONS))
+"""What metrics of corrupted test images begin with, before the slash."""
+
 NUM_SEVERITIES = 5
 
 
