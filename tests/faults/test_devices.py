@@ -92,20 +92,6 @@ def test_a_run_that_breaks_its_process_fails_once_and_the_next_run_has_a_new_pro
 
 
 @pytest.mark.long
-def test_the_runs_of_a_node_without_a_driver_finish_on_another_node(
-    command_line: CommandLines, nodes: Nodes, tmp_path: Path
-) -> None:
-    no_driver = _sabotaged(tmp_path / "node", "True", "Found no NVIDIA driver on your system.")
-    bad = nodes.add(cpus=1, gpus=1, environment=no_driver)
-    nodes.add(cpus=1, gpus=1)
-    said, results, _ = _ends(command_line(**nodes.environment), seeds=3, code=0)
-    assert [result.outcome for result in results] == ["complete"] * len(results)
-    assert bad.node_id not in {gpu_of(result)[0] for result in results}
-    assert "Found no NVIDIA driver" in said
-    assert "devices that got no more runs: GPU 0 of node" in said
-
-
-@pytest.mark.long
 def test_a_launch_with_only_faulty_gpus_ends_with_the_error_of_the_driver(
     command_line: CommandLines, nodes: Nodes, tmp_path: Path
 ) -> None:
