@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from mixup_core.images.data.fetching import data_root, is_present
 from tests.conftest import CommandLine, CommandLines
 from tests.faults.invariants import assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, Task, wait_for
 from tests.faults.nodes import MANY_RUNS, Nodes, gpu_of
-from tests.mirror import mirror
 from tests.soak.epochs_log import EpochsLog
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300, func_only=True)]
@@ -103,27 +101,6 @@ def test_a_node_that_joins_later_uses_as_many_gpus_as_it_has_cpus(
     used = {gpu_of(result) for result in task.results(launch.store)}
     assert {gpus for node, gpus in used if node == late.node_id} == {"0"}
     assert len(used) == 2
-
-
-@pytest.mark.long
-def test_a_node_without_the_data_fetches_it_once_and_its_runs_share_it(
-    command_line: CommandLines, nodes: Nodes, tmp_path: Path
-) -> None:
-    if not is_present("fashion-mnist", data_root()):
-        pytest.skip("NOT CHECKED: without Fashion-MNIST, see `mixsweep data fetch fashion-mnist`")
-    near, far = tmp_path / "near", tmp_path / "far"
-    (near / "mixsweep").mkdir(parents=True)
-    (near / "mixsweep" / "datasets").symlink_to(data_root())
-    with mirror(data_root() / "FashionMNIST" / "raw") as (proxy, asked):
-        nodes.add(cpus=2, environment={**proxy, "MIXSWEEP_DATA": str(far)})
-        mixsweep = command_line(**nodes.environment, MIXSWEEP_DATA="", XDG_CACHE_HOME=str(near))
-        small = ("base.data={name: fashion-mnist, num_train: 1000}", "base.epochs=2")
-        task = Task(MANY_RUNS, ("seeds=2", "base.eval_every=2", *small))
-        with Launch(mixsweep, task, slots=None) as launch:
-            launch.end(0)
-    assert [result.outcome for result in task.results(launch.store)] == ["complete"] * 6
-    assert sorted(asked) == sorted(f"{file.name}.gz" for file in data_root().rglob("*-ubyte"))
-    assert len(list(far.glob("decoded-*/*"))) == 1
 
 
 def test_a_study_on_a_full_cluster_soon_gets_slots_of_the_study_that_holds_them(

@@ -12,7 +12,7 @@ from PIL import Image
 from sklearn.datasets import load_digits
 
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.data.datasets import Splits, load, load_mapped
+from mixup_core.images.data.datasets import Splits, load, load_mapped, load_once
 from mixup_core.images.data.facts import DataError, squared
 from mixup_core.images.data.fetching import fetch
 from mixup_core.images.data.folders import folder_digest
@@ -173,6 +173,17 @@ def test_decoded_images_are_not_decoded_again(
     load_mapped(DIGITS, tmp_path)
     load_mapped(DataConfig(name="digits", val_size=100, num_train=7), tmp_path)
     assert len(decoded(tmp_path)) == 1
+
+
+def test_missing_images_are_downloaded_once_by_the_runs_of_a_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetched: list[tuple[str, Path]] = []
+    monkeypatch.setattr("mixup_core.images.data.datasets.is_present", lambda *_: False)
+    monkeypatch.setattr("mixup_core.images.data.datasets.fetch", lambda *of: fetched.append(of))
+    for _ in range(2):
+        assert_equal(load_once(DIGITS, tmp_path), load(DIGITS, tmp_path))
+    assert fetched == [("digits", tmp_path)]
 
 
 def test_pooled_images_are_stored_and_mapped_pooled(tmp_path: Path) -> None:
