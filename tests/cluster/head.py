@@ -5,12 +5,12 @@ import secrets
 import subprocess
 import sys
 import tempfile
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+import requests
 
 from tests.faults.launches import wait_for
 from tests.servers import free_ports
@@ -79,10 +79,8 @@ def _wait_for(address: str, process: subprocess.Popen[bytes], log: Path) -> None
         if "Ray runtime started" not in log.read_text():
             return False
         try:
-            urllib.request.urlopen(f"{address}/api/version", timeout=5).close()
-        except urllib.error.HTTPError:
-            return True
-        except OSError:
+            requests.get(f"{address}/api/version", timeout=5)
+        except requests.RequestException:
             return False
         return True
 

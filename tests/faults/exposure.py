@@ -1,8 +1,8 @@
 """Exposure: sockets of this namespace that others could reach, and folders open to them."""
 
 import re
+import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,14 +12,10 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Self
 
+import psutil
 import ray
 
 ROUTABLE = "10.9.8.7"
-_TABLES = ("tcp", "tcp6", "udp", "udp6")
-_LISTENS = {"tcp": "0A", "udp": "07"}
-"""State of a socket that accepts data from anybody: TCP_LISTEN, and TCP_CLOSE of UDP without a
-peer.
-"""
 _EVERY = 0.05
 """Seconds between two samples; a socket that is open for a shorter time may be missed."""
 
@@ -68,7 +64,7 @@ class Watch:
     """Records every socket that is open to others during a `with`."""
 
     listening: set[str] = field(default_factory=set)
-    """Sockets to which others may send, such as `127.0.0.1 tcp 80` or the Unix socket `@name`."""
+    """Sockets to which others may send, such as `127.0.0.1 SOCK_STREAM 80` or the Unix `@name`."""
     _before: frozenset[str] = frozenset()
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -94,21 +90,14 @@ class Watch:
 
 
 def _listening() -> set[str]:
-    found = set(re.findall(r" (@.*)$", Path("/proc/net/unix").read_text(), re.MULTILINE))
-    for table in _TABLES:
-        for line in Path("/proc/net", table).read_text().splitlines()[1:]:
-            _, local, peer, state, *_ = line.split()
-            if state == _LISTENS[table[:3]] and peer.endswith(":0000"):
-                found.add(f"{_host(local)} {table} {int(local.partition(':')[2], 16)}")
+    found = set()
+    for each in psutil.net_connections("all"):
+        if each.family == socket.AF_UNIX:
+            found |= {each.laddr} if each.laddr.startswith("@") else set()
+        elif each.status == psutil.CONN_LISTEN or (each.laddr and not each.raddr):
+            host, port = each.laddr
+            found.add(f"{host.removeprefix('::ffff:')} {each.type.name} {port}")
     return found
-
-
-def _host(written: str) -> str:
-    """Return an address of /proc/net, which has words of 32 bits in machine byte order."""
-    digits = written.partition(":")[0]
-    words = (int(digits[i : i + 8], 16) for i in range(0, len(digits), 8))
-    host = ip_address(b"".join(word.to_bytes(4, sys.byteorder) for word in words))
-    return str(getattr(host, "ipv4_mapped", None) or host)
 
 
 def _is_loopback(name: str) -> bool:

@@ -1,6 +1,5 @@
 """Other users of this machine can reach no file, socket or port of a launch in progress."""
 
-import http.client
 import importlib
 import os
 import shutil
@@ -12,6 +11,7 @@ from pathlib import Path
 import grpc
 import psutil
 import pytest
+import requests
 
 from tests.conftest import CommandLines
 from tests.faults.launches import TWO_LAWS, Launch
@@ -139,11 +139,7 @@ def _calls() -> list[str]:
 
 def _status(port: int, headers: Mapping[str, str]) -> int | None:
     """Return the HTTP status of a port; None if it does not speak HTTP."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
     try:
-        connection.request("GET", "/", headers=dict(headers))
-        return connection.getresponse().status
-    except (OSError, http.client.HTTPException):
+        return requests.get(f"http://127.0.0.1:{port}/", headers=headers, timeout=2).status_code
+    except requests.RequestException:
         return None
-    finally:
-        connection.close()

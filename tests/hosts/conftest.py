@@ -3,9 +3,9 @@
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
@@ -16,16 +16,8 @@ from tests.soak.findings import MEASUREMENTS, publish
 FIRST_USE = MEASUREMENTS / "first-use"
 
 
-class Record(Protocol):
-    """Keeps the measurements of a test under a name and a title, and the log of a first use.
-
-    The seconds since the fixtures of the test were ready are one of the measurements.
-    """
-
-    def __call__(
-        self, name: str, title: str, figures: Mapping[str, Any], log: str | None = None
-    ) -> None:
-        """Print the measurements; `make clusters` publishes them with the log."""
+Record = Callable[..., None]
+"""Function that prints and keeps the measurements of a test; see `record`."""
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -49,8 +41,11 @@ def hosts(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def record(capsys: pytest.CaptureFixture[str]) -> Record:
-    """Return a function that prints measurements, and publishes them in `make clusters`."""
+    """Return a function that prints measurements, and publishes them in `make clusters`.
 
+    It takes a name, a title, the measurements and perhaps the log of a first use. The seconds since
+    the fixtures of the test were ready are one of the measurements.
+    """
     began = time.monotonic()
 
     def keep(name: str, title: str, figures: Mapping[str, Any], log: str | None = None) -> None:

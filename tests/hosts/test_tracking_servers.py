@@ -13,13 +13,12 @@ import shutil
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 import yaml
 
 from tests.faults.launches import wait_for
@@ -42,15 +41,11 @@ TINY = "digits --set base.epochs=2 --set seeds=1 --engine inline"
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--")
 
 
-def _status(url: str, host: str | None = None) -> int:
+def _status(url: str, **headers: str) -> int:
     """Return the HTTP status of a page; 0 without an answer."""
-    request = urllib.request.Request(url, headers={} if host is None else {"Host": host})
     try:
-        with urllib.request.urlopen(request, timeout=5) as answer:
-            return int(answer.status)
-    except urllib.error.HTTPError as error:
-        return error.code
-    except OSError:
+        return requests.get(url, headers=headers, timeout=5).status_code
+    except requests.ConnectionError:
         return 0
 
 
@@ -177,7 +172,7 @@ def test_the_compose_services_start_are_healthy_and_serve_a_study(
     num_runs = _num_runs(operator, tracking)
     assert num_runs >= 3
     assert "nothing to train" in operator.type(study)
-    assert _status(f"{tracking}/api/2.0/mlflow/experiments/search", "evil.example") == 403
+    assert _status(f"{tracking}/api/2.0/mlflow/experiments/search", Host="evil.example") == 403
     listed = subprocess.run(
         ["ps", "-eo", "args"], check=True, capture_output=True, text=True
     ).stdout
