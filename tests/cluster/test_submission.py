@@ -68,25 +68,6 @@ def test_paths_of_a_job_are_made_absolute(place: str, absolute: str) -> None:
     assert submission._absolute(place) == absolute.format(here=Path.cwd())
 
 
-def test_invalid_jobs_are_refused_before_any_cluster_is_contacted(
-    command_line: CommandLines,
-) -> None:
-    mixsweep = command_line()
-    nobody = ("--address", "http://127.0.0.1:1")
-    secret = "http://me:swordfish@tracking:5000"
-    refused = {
-        "base.epochs": ("submit", "digits", "--set", "base.epochs=no", *nobody),
-        "MLFLOW_TRACKING_URI instead": ("submit", "digits", "--tracking-uri", secret, *nobody),
-        "no Ray cluster answers": ("submit", "digits", *nobody),
-        "http://HOST:8265": ("submit", "digits", "--address", "somewhere"),
-    }
-    for said, arguments in refused.items():
-        ran = mixsweep(*arguments, code=2)
-        assert said in ran.stderr
-        assert "swordfish" not in ran.stderr
-        assert "Traceback" not in ran.stderr
-
-
 @pytest.mark.long
 def test_a_job_that_is_stopped_and_submitted_again_ends_like_a_local_run(
     command_line: CommandLines, head: Head, monkeypatch: pytest.MonkeyPatch

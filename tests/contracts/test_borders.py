@@ -1,7 +1,5 @@
 """Imports: the heavy packages that commands and packages load, observed in fresh processes."""
 
-import contextlib
-import io
 import pkgutil
 from collections.abc import Collection
 from pathlib import Path
@@ -71,14 +69,3 @@ def test_commands_reports_and_theory_problems_load_no_library_that_they_rarely_n
     program: str, heavy: set[str]
 ) -> None:
     assert _loaded_by(program, heavy=heavy) == set()
-
-
-def test_the_core_trains_a_run_in_ten_lines() -> None:
-    """Runs the script of the documentation, which needs neither study file nor Ray."""
-    page = (ROOT / "docs" / "reference" / "python-api.md").read_text()
-    core = page.partition("## Training without a sweep")[2]
-    script = core.split("```python\n")[1].split("```")[0]
-    assert len(script.strip().splitlines()) <= 12
-    with contextlib.redirect_stdout(io.StringIO()) as out:
-        exec(script.replace("fashion-mnist", "digits"), {})
-    assert len(out.getvalue().splitlines()) == 10
