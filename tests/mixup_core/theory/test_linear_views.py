@@ -128,31 +128,6 @@ def test_gradient_correlations_match_autograd_of_the_mixed_loss(law: Law, k: int
     assert gradient_correlations(law, k, 2.0, nodes=7) == expected
 
 
-@pytest.mark.parametrize(
-    ("c", "k", "midpoint", "difference", "erm"),
-    [
-        (1, 5, 0.86, -0.013, 6.8e-2),
-        (1, 100, 23.9, -0.008, 4.6e-3),
-        (10, 20, 1.40, -0.126, 1.2e-3),
-        (20, 5, 0.26, -0.103, 1.0e-3),
-        (20, 100, 6.64, -0.132, 1.2e-6),
-    ],
-)
-def test_gradient_correlations_match_another_program(
-    c: int, k: int, midpoint: float, difference: float, erm: float
-) -> None:
-    """The bounds are those of propositions 3.4 and 3.5 of arXiv:2210.13512."""
-    delta = c * math.log(k)
-    second, apart = gradient_correlations(Midpoint(), k, delta)
-    assert second * k**2 == pytest.approx(midpoint, rel=0.02)
-    # that program leaves out the pairs of one class, -.0039 of -.0167 at k = 5, c = 1
-    assert apart * k == pytest.approx(difference, abs=4.5e-3)
-    assert second * k**2 >= 0.25
-    pull, _ = gradient_correlations(Erm(), k, delta)
-    assert pull == pytest.approx(erm, rel=0.06)
-    assert pull <= k ** (1 - 0.1 * c)
-
-
 def test_gradient_correlations_of_an_asymmetric_law_match_drawn_pairs() -> None:
     law = BetaAb(a=2.0, b=0.5)
     exact = gradient_correlations(law, 5, 3.0, 400)

@@ -32,15 +32,6 @@ def test_training_steps_match_adam_of_torch() -> None:
         np.testing.assert_allclose(parameter.detach().numpy().T, part, rtol=1e-9, atol=1e-12)
 
 
-def test_initial_weights_are_uniform_within_the_inverse_root_of_the_fan_in() -> None:
-    network = ReluNetwork(inputs=4, hidden=900, classes=2)
-    parts = network.parts(network.initial(stream(0, "initial weights"))["weights"])
-    for part, fan_in in zip(parts, (4, 4, 900, 900), strict=True):
-        assert np.abs(part).max() <= fan_in**-0.5
-        if part.size > 100:
-            assert part.std() == pytest.approx(fan_in**-0.5 / 3**0.5, rel=0.05)
-
-
 def test_mixed_steps_follow_the_gradient_of_the_mixed_loss() -> None:
     rng = np.random.default_rng(0)
     inputs, targets = rng.normal(size=(5, 3)), np.eye(4)[[0, 1, 2, 3, 0]]
