@@ -1,9 +1,8 @@
 """Races: several processes try to get the same thing at the same moment, round after round."""
 
 import multiprocessing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
 from multiprocessing.synchronize import Barrier
 from threading import BrokenBarrierError
 from typing import TypeVar
@@ -13,7 +12,7 @@ from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Stage
 
 Got = TypeVar("Got")
-Attempt = Callable[[str, int, int], AbstractContextManager[Got]]
+Attempt = Callable[[str, int, int], Got]
 """Function of the URL of a store, the number of the round and that of the process."""
 
 _PATIENCE = 50.0
@@ -22,10 +21,7 @@ _barrier: Barrier
 
 
 def race(attempt: Attempt[Got], store: str, *, racers: int, rounds: int) -> list[tuple[Got, ...]]:
-    """Return what each process got, by round.
-
-    All attempts of a round start together, and no process ends before all have a result.
-    """
+    """Return what each process got, by round; all attempts of a round start together."""
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(racers)
     with ProcessPoolExecutor(racers, context, _enter, (barrier,)) as pool:
@@ -37,18 +33,16 @@ def race(attempt: Attempt[Got], store: str, *, racers: int, rounds: int) -> list
         return list(zip(*(run.result() for run in runs), strict=True))
 
 
-@contextmanager
-def write_stage(store: str, number: int, racer: int) -> Iterator[tuple[int, int]]:
+def write_stage(store: str, number: int, racer: int) -> tuple[int, int]:
     """Store a stage; return who wrote the stage that came back, and who wrote the stored one."""
     opened, key = Store(store), f"{number:08x}"
     written = _put(opened, key, racer)
     stored = opened.read(key)
     assert opened.states.read(stored) == bytes([int(stored.facts[0].seconds)]) * 100_000
-    yield int(written.facts[0].seconds), int(stored.facts[0].seconds)
+    return int(written.facts[0].seconds), int(stored.facts[0].seconds)
 
 
-@contextmanager
-def clear_what_others_store(store: str, number: int, racer: int) -> Iterator[bool]:
+def clear_what_others_store(store: str, number: int, racer: int) -> bool:
     """Store a stage, or remove leftovers of dead writers; return whether the stage is complete."""
     opened, key = Store(store), f"{number:08x}"
     if racer % 2:
@@ -57,7 +51,7 @@ def clear_what_others_store(store: str, number: int, racer: int) -> Iterator[boo
     else:
         _put(opened, key, 0)
     stored = opened.read(key)
-    yield bool(racer % 2) or (stored is not None and opened.states.read(stored) == bytes(100_000))
+    return bool(racer % 2) or (stored is not None and opened.states.read(stored) == bytes(100_000))
 
 
 def _put(store: Store, key: str, racer: int) -> Stage:
@@ -81,9 +75,7 @@ def _run(attempt: Attempt[Got], store: str, racer: int, rounds: int) -> list[Got
     try:
         for number in range(rounds):
             _barrier.wait(_PATIENCE)
-            with attempt(store, number, racer) as got:
-                found.append(got)
-                _barrier.wait(_PATIENCE)
+            found.append(attempt(store, number, racer))
     except BaseException:
         _barrier.abort()
         raise
