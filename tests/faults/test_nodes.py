@@ -52,23 +52,6 @@ def test_nodes_of_different_sizes_run_as_many_runs_as_their_gpus_and_cpus_allow(
 
 
 @pytest.mark.long
-def test_all_runs_train_on_nodes_of_the_requested_kind(
-    command_line: CommandLines, nodes: Nodes
-) -> None:
-    typed = nodes.add(cpus=4, gpus=1, resources={"accelerator_type:A100": 1}).node_id
-    named = nodes.add(cpus=4, gpus=4, resources={"fast": 1}, labels={"zone": "b"}).node_id
-    mixsweep = command_line(**nodes.environment)
-    for kind, node, seeds in (("A100", typed, 1), ("fast", named, 2), ("zone=b", named, 3)):
-        task = Task(MANY_RUNS, (f"study={node[:8]}-{seeds}", f"seeds=[{seeds}]"))
-        with Launch(mixsweep, task, "--device", f"{kind}:cpu", slots=None) as launch:
-            launch.end(0)
-        assert {gpu_of(result)[0] for result in task.results(launch.store)} == {node}
-    absent = Task(MANY_RUNS, ("seeds=[9]",))
-    with Launch(mixsweep, absent, "--device", "H200:cpu", slots=None) as launch:
-        assert "accelerator types here: A100" in launch.end(2).stderr
-
-
-@pytest.mark.long
 def test_a_mixed_cluster_that_loses_a_node_ends_all_runs_and_trains_none_twice(
     command_line: CommandLines, undisturbed: CommandLine, nodes: Nodes
 ) -> None:

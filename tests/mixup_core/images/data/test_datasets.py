@@ -7,16 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import torchvision.datasets
 from PIL import Image
 from sklearn.datasets import load_digits
 
 from mixup_core.images.data.data_config import DataConfig
 from mixup_core.images.data.datasets import Splits, load, load_mapped, load_once
 from mixup_core.images.data.facts import DataError, squared
-from mixup_core.images.data.fetching import fetch
 from mixup_core.images.data.folders import folder_digest
-from mixup_core.images.data.sets import fashion_mnist
 from tests.damages import DAMAGES
 from tests.mixup_core.images.data.small_cifar import write_cifar10
 from tests.mixup_core.small_files import (
@@ -118,22 +115,6 @@ def test_folder_images_are_squared_put_on_the_background_and_labelled_by_sorted_
     of_clear, of_wide = splits.train.pixels
     assert of_clear.float().mean((1, 2)).tolist() == [206, 208, 210]  # a fifth
     assert torch.equal(of_wide, squared(wide, 8))
-
-
-@pytest.mark.skipif(
-    not fashion_mnist.DEBIAN_FOLDER.is_dir(),
-    reason="NOT CHECKED: the real Fashion-MNIST needs the Debian package dataset-fashion-mnist",
-)
-def test_the_real_fashion_mnist_has_its_published_counts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(torchvision.datasets.FashionMNIST, "mirrors", [])
-    assert fetch("fashion-mnist", tmp_path) == "Debian package dataset-fashion-mnist, installed"
-    splits = load(DataConfig(), tmp_path)
-    assert splits.train.labels.bincount().tolist() == [6000] * 10
-    assert splits.test.labels.bincount().tolist() == [1000] * 10
-    # Mean of the training pixels in [0, 1] as commonly published.
-    assert splits.train.pixels.double().mean() / 255 == pytest.approx(0.2860, abs=5e-5)
 
 
 DIGITS = DataConfig(name="digits", val_size=100)
