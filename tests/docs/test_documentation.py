@@ -7,13 +7,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image
 
 from docs.mathml import mathml
 from docs.pictures import PICTURES
 from sweeps.reading.study_file import load_study
+from tests.mixup_core.small_files import fill
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -138,13 +137,7 @@ def environment_of(folder: Path, checkout: Path) -> Mapping[str, str]:
 
 
 def _make_photos(folder: Path) -> None:
-    """Write small photos of two classes that differ in their colour, and a file of weights."""
+    """Write small photos of two classes, and a file of weights."""
     (folder / "resnet18.pt").write_bytes(b"weights")
-    rng = np.random.default_rng(0)
-    for split, count in (("train", 12), ("test", 6)):
-        for name, shade in (("ants", 60), ("bees", 190)):
-            place = folder / "photos" / split / name
-            place.mkdir(parents=True, exist_ok=True)
-            for number in range(count):
-                pixels = np.clip(rng.normal(shade, 40, (40, 48, 3)), 0, 255).astype(np.uint8)
-                Image.fromarray(pixels).save(place / f"{number}.png")
+    for split, first, count in (("train", 0, 12), ("test", 24, 6)):
+        fill(folder / "photos" / split, first, ants=count, bees=count)

@@ -13,12 +13,10 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
-from PIL import Image
-
 from tests.command_server import CommandServer
 from tests.conftest import CommandLine
 from tests.damages import DAMAGES
+from tests.mixup_core.small_files import fill
 from tests.soak.findings import publish
 from tests.soak.place import Place
 
@@ -60,14 +58,8 @@ def judge(
 
 def make(home: Path) -> CommandLine:
     """Train a study of images of one's own, and return the command line on its home."""
-    rng = np.random.default_rng(0)
-    for split, count in (("train", 8), ("test", 4)):
-        for label, name in enumerate(("cat", "dog")):
-            place = home / "photos" / split / name
-            place.mkdir(parents=True)
-            for index in range(count):
-                pixels = rng.integers(90 * label, 90 * label + 120, (8, 8, 3), dtype=np.uint8)
-                Image.fromarray(pixels).save(place / f"{index}.png")
+    for split, first, count in (("train", 0, 8), ("test", 16, 4)):
+        fill(home / "photos" / split, first, cat=count, dog=count)
     shutil.copy(Path(__file__).with_name("damage-grid.yaml"), home / "damage-grid.yaml")
     return CommandLine(home=home / "runs", data=home / "data", extra={})
 

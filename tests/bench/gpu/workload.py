@@ -8,12 +8,13 @@ from torch import nn
 from mixup_core.images.choices.models import Mlp, NarrowResNet, ResNet18
 from mixup_core.images.config import MixConfig, TrainConfig
 from mixup_core.images.data.data_config import DataConfig
-from mixup_core.images.data.datasets import Images, Splits, load
+from mixup_core.images.data.datasets import Splits, load
 from mixup_core.images.data.facts import DatasetInfo
 from mixup_core.images.data.sets import DATASETS
 from mixup_core.images.forward import Precision
 from mixup_core.laws import Beta, Erm
 from mixup_core.problem import DataError
+from tests.mixup_core.small_files import noise_images
 
 Network = ResNet18 | NarrowResNet | Mlp
 TABLE_1_PRECISION: Precision = "float32"
@@ -74,14 +75,8 @@ def images_of(name: str) -> tuple[Splits, str]:
         return load(DataConfig(name=name)), "published images"
     except DataError:
         info = DATASETS[name].info
-
-    def noise(count: int) -> Images:
-        shape = (count, info.channels, info.image_size, info.image_size)
-        pixels = torch.randint(0, 256, shape, dtype=torch.uint8)
-        return Images(pixels=pixels, labels=torch.arange(count) % info.num_classes)
-
-    test = noise(info.num_test)
-    return Splits(info=info, train=noise(info.num_train), val=None, test=test), "noise"
+    train, test = (noise_images(info, count) for count in (info.num_train, info.num_test))
+    return Splits(info=info, train=train, val=None, test=test), "noise"
 
 
 def network_of(model: Network, info: DatasetInfo) -> nn.Module:
