@@ -27,6 +27,7 @@ from sweeps.machine.home import Home
 from sweeps.machine.terminal_text import padded, screen, shortened, width_of
 from sweeps.reading.study_file import StudyError, load_study
 from sweeps.state.ledger import forget_launch, launches
+from sweeps.state.statements import note_forgotten
 from sweeps.study.study import Study
 
 
@@ -50,7 +51,7 @@ def _require_content(store: Store) -> None:
 def _launched(
     place: Home, *, all_settings: bool = False
 ) -> tuple[tuple[Study, ...], dict[str, str]]:
-    """Return the studies that were launched in a store, and why others cannot be read, by name.
+    """Return the studies that were launched in a store, and why others cannot be read.
 
     Each has the settings of its newest launch; with `all_settings`, there is one study for every
     settings of its launches. A search has its proposed points.
@@ -67,7 +68,7 @@ def _launched(
             study = load_study(reference, (), store.url, reads_only=True)
             grown = Request(reference=reference, overrides=(), study=study, home=place).grown
         except (StudyError, PluginError, DatabaseError) as error:
-            *_, unread[name] = str(error).splitlines()
+            *_, unread[reference] = str(error).splitlines()
         else:
             studies.append(grown)
     return tuple(studies), unread
@@ -232,13 +233,13 @@ def _forget(studies: Sequence[Study], place: Home, *, yes: bool) -> int:
             f"{searches[0]}: Optuna's storage has the points of its search; delete the home instead"
         )
     launched, unread = _launched(place, all_settings=True)
-    for name in sorted(unread.keys() - names):
+    own = {f"{study.name}@{study.settings[:8]}" for study in studies}
+    for name in sorted(unread.keys() - own):
         raise RefusedError(
             f"nothing is deleted, because {name} cannot be read, and may share results: "
             f"{unread[name]}"
         )
-    own = {(study.name, study.settings) for study in studies}
-    others = [study for study in launched if (study.name, study.settings) not in own]
+    others = [s for s in launched if f"{s.name}@{s.settings[:8]}" not in own]
     with contextlib.ExitStack() as leases:
         for name in names if yes else ():
             leases.enter_context(Lease.acquire(store, name, command_line()))
@@ -247,10 +248,11 @@ def _forget(studies: Sequence[Study], place: Home, *, yes: bool) -> int:
         shared = {run.key for study in others for run in study.runs()}
         for study, holding in zip(studies, stock, strict=True):
             keys = [stage.key for stage in holding.stages if stage.key in free]
-            finished = {stage_keys(run.config)[-1] for run in study.runs()} & set(keys)
+            finished = {stage_keys(run.config)[-1] for run in study.runs()} & free
             click.echo(f"{study.name}: {len(finished)} finished runs, {len(keys)} stages")
             if not yes:
                 continue
+            note_forgotten(study.name, finished, store)
             store.predictions.remove(holding.predictions)
             store.delete(*keys)
             for key in {run.key for run in study.runs()} - shared:

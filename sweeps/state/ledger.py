@@ -115,15 +115,24 @@ def enter(study: Study, store: Store, command: str, at_ms: int | None = None) ->
 
 
 def note(launch: Launch, facts: Mapping[str, Mapping[str, Any]], store: Store) -> None:
-    """Write a record of a launch and facts of its datasets; an archive replaces no record."""
+    """Write a record of a launch and facts of its datasets.
+
+    That of an archive replaces only the record that an archive of an earlier launch has brought.
+    """
     notes = {f"{_TOP}/{launch.study}/{launch.settings}.json": dataclasses.asdict(launch)} | {
         _data_name(digest): dict(of_digest)
         for digest, of_digest in facts.items()
         if _is_name(digest)
     }
     with suppress(StoreError, IsADirectoryError):
+        is_newest = not launch.archive or all(
+            one.archive and one.at_ms < launch.at_ms
+            for one in launches(store, launch.study)
+            if one.settings == launch.settings
+        )
         for name, content in notes.items():
-            write = store.files.create if launch.archive else store.files.write
+            is_kept = launch.archive and not (is_newest and name.startswith(_TOP))
+            write = store.files.create if is_kept else store.files.write
             write(name, json.dumps(content).encode())
 
 

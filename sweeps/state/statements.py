@@ -1,6 +1,7 @@
 """Statements: records of when each claim of a study was first launched and how often shown.
 
     studies/<study>/statements.json    for every claim ever launched: time, seeds, how often shown
+    studies/<study>/forgotten.json     last stage keys of runs that were trained and then deleted
 
 Reports use them to show which claims were stated before the results were known. No result of a run
 depends on this file. If it cannot be read, it is started anew.
@@ -109,7 +110,7 @@ def state(study: Study, store: Store) -> None:
     current = {statement_key(study, claim) for claim in study.claims}
     gone = [statement for key, statement in statements.items() if key not in current]
     is_new = any(statement_key(study, claim) not in statements for claim in study.claims)
-    stored = frozenset(store.keys() if is_new else ())
+    stored = {*store.keys(), *_forgotten(study.name, store)} if is_new else set()
     now_ms = time.time_ns() // 1_000_000
     plan, judged = "" if study.until is None else study.until.plan, study.judged()
     for claim in study.claims:
@@ -133,6 +134,17 @@ def state(study: Study, store: Store) -> None:
             changed=_changes(claim.says, terms, study.seeds, gone) if finished else "",
         )
     write_statements(study.name, store, statements)
+
+
+def note_forgotten(study: str, ends: Iterable[str], store: Store) -> None:
+    """Record the last stages of runs that are deleted: later claims are stated after these runs."""
+    known = dict.fromkeys([*_forgotten(study, store), *ends])
+    store.files.write(f"studies/{study}/forgotten.json", json.dumps(known).encode())
+
+
+def _forgotten(study: str, store: Store) -> list[str]:
+    contents = store.files.read_present([f"studies/{study}/forgotten.json"])
+    return [end for _, content in contents for end in parse_note(content) or ()]
 
 
 def _shown_as(study: Study) -> str:

@@ -35,7 +35,8 @@ class Budget(Checked):
     gpu_hours: Hours | None = None
     """Training hours times GPUs per run, over all launches. None for no limit."""
     runs: Count | None = None
-    """Largest number of runs to start, over all launches. None for no limit."""
+    """Largest number of runs to start, over all launches. A run of which another study has trained
+    epochs counts as started. None for no limit."""
 
     @property
     def limits(self) -> dict[str, float]:

@@ -1,5 +1,6 @@
 """store: messages, deleted files, refusals and exit codes."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from mixup_core.store.checkpoints import Store
 from sweeps.leasing.holders import StudyBusyError
 from sweeps.leasing.lease import Lease
 from sweeps.reading.study_file import load_study, study_of
-from sweeps.state.ledger import enter, launches
+from sweeps.state.ledger import enter, forget_launch, launches, note
+from sweeps.state.statements import state, statements_of
+from sweeps.study.claims import Claim, StatedComparison
 from sweeps.study.study import Study
 from tests.filled import put_epochs
 from tests.mixsweep.cli.conftest import type_in
@@ -85,9 +88,18 @@ def test_two_settings_of_a_study_are_listed_and_forgotten_as_two_studies(
         [name, "1/6"] for name in names
     ]
     assert said.stderr == ""
+    odd = replace(launches(store)[0], settings="0" * 32, source="study: digits")
+    note(odd, {}, store)
+    refused = mixsweep("prune", file, "digits", "--forget", "--yes")
+    assert "digits@00000000 cannot be read, and may share results" in str(refused.exception)
+    forget_launch(odd, store)
     assert mixsweep("prune", file, "digits", "--forget", "--yes").return_value == DONE
     assert not store.keys()
     assert not launches(store)
+    that = StatedComparison(metric="test/error", less=("uniform", "erm"))
+    state(claimed := replace(short, claims=(Claim(says="a", source="b", that=that),)), store)
+    (statement,) = statements_of(claimed, store).values()
+    assert str(statement) == "after 1 of 4 runs"
 
 
 @pytest.mark.parametrize("name", ["other", "digits"])

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 from pathlib import Path
 
@@ -7,7 +8,7 @@ from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
-from sweeps.state.ledger import Launch, enter, launches, settings_of, spell_differences
+from sweeps.state.ledger import Launch, enter, launches, note, settings_of, spell_differences
 from sweeps.study.study import Study
 from tests.damages import DAMAGES
 
@@ -45,6 +46,22 @@ def test_the_ledger_of_a_store_returns_its_entries(store: Store) -> None:
         source=study.source,
     )
     assert told.num_finished([told.ends[2], "another"]) == 1
+
+
+def test_an_archive_replaces_only_the_record_of_an_earlier_archive(store: Store) -> None:
+    of_launch = Launch.of(_study(), "mixsweep run small", 2)
+    facts = {"0" * 64: {"classes": ["a"]}}
+    for at_ms, archive, known in (
+        (2, "b", "b"),
+        (3, "c", "c"),
+        (1, "d", "c"),
+        (2, "", ""),
+        (4, "e", ""),
+    ):
+        told = dataclasses.replace(of_launch, at_ms=at_ms, archive=archive)
+        note(told, facts if at_ms == 2 else {"0" * 64: {"classes": ["z"]}}, store)
+        assert [launch.archive for launch in launches(store)] == [known]
+        assert json.loads(store.files.read(f"data/{'0' * 64}.json")) == facts["0" * 64]
 
 
 @pytest.mark.parametrize("damage", sorted(DAMAGES.keys() - {"bit flipped", "unreadable"}))
