@@ -87,7 +87,7 @@ def _answered(answer: IO[bytes], on_epoch: OnEpoch | None) -> Exception | None:
     while True:
         try:
             message = pickle.load(answer)  # noqa: S301  written by `main` below
-        except EOFError:
+        except (EOFError, pickle.UnpicklingError):  # it was killed, perhaps while it wrote
             return None
         if isinstance(message, Exception):
             return message

@@ -116,7 +116,10 @@ class StudyBusyError(Exception):
         driver = holder or "another process"
         advice = f"wait until it ends, or run `mixsweep stop {study}`"
         super().__init__(f"study {study!r} is already run by {driver}; {advice}")
-        self.holder = holder
+        self._study, self.holder = study, holder
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self._study, self.holder)
 
 
 class StudyLostError(Exception):

@@ -52,6 +52,9 @@ class StudyError(Exception):
             listed = (*listed, f"... {more:,} more faults")
         super().__init__("\n".join(listed))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.faults, self.whole)
+
 
 def study_of(document: Mapping[str, Any], overrides: Sequence[str] = ()) -> Study:
     """Return the study that a mapping describes, checked like a study file.

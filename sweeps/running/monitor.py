@@ -197,9 +197,7 @@ class Monitor:
         )
         self.failures[run.key] = failure
         self.note(f"{run.arm} seed {run.seed} {kind}: {message}")
-        with suppress(
-            StoreError
-        ):  # kept in memory for this launch; the next one tries the run again
+        with suppress(StoreError):  # kept for this launch; the next one tries the run again
             self.store.failures.write(failure)
 
     def _outlook(self) -> Outlook:

@@ -158,15 +158,6 @@ def sound_stages(results: Iterable[RunResult]) -> frozenset[str]:
     return frozenset(result.stage.key for result in results if result.stage is not None)
 
 
-def spent(study: Study, results: Iterable[RunResult]) -> str | None:
-    """Return which limit was reached: `used up its budget of 2 runs, after 2 of 3 runs`."""
-    results = tuple(results)
-    spending = spending_of(results)
-    num_begun = sum(result.outcome != "missing" for result in results)
-    reason = study.budget.exceeded(spending.hours, spending.gpu_hours, num_begun)
-    return None if reason is None else f"{reason}, after {num_begun} of {len(results)} runs"
-
-
 def spending_of(results: Iterable[RunResult]) -> Spending:
     spending = Spending()
     spending.add(result.stage for result in results)
@@ -179,14 +170,19 @@ def begun_seeds(results: Iterable[RunResult]) -> set[int]:
 
 
 def ended_on_budget(study: Study, results: Iterable[RunResult]) -> str | None:
-    """Return which limit ended a study; None if each seed has begun, or a begun one is open."""
+    """Return which limit ended a study: `used up its budget of 2 runs, after 2 of 3 runs`.
+
+    None if each seed has begun, or a begun one is open.
+    """
     results = tuple(results)
-    begun = begun_seeds(results)
-    goes_on = all(result.run.seed in begun for result in results) or any(
-        result.run.seed in begun and result.outcome not in {"complete", "diverged"}
-        for result in results
-    )
-    return None if goes_on or not study.budget.limits else spent(study, results)
+    seeds = begun_seeds(results)
+    begun = [result for result in results if result.run.seed in seeds]
+    is_open = any(result.outcome not in {"complete", "diverged"} for result in begun)
+    if is_open or len(begun) == len(results) or not study.budget.limits:
+        return None
+    spending = spending_of(results)
+    reason = study.budget.exceeded(spending.hours, spending.gpu_hours, len(begun))
+    return None if reason is None else f"{reason}, after {len(begun)} of {len(results)} runs"
 
 
 def read_predictions(

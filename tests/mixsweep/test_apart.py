@@ -1,5 +1,6 @@
 """A launch with Ray from Python leaves the caller's process, children, handlers and Ray alone."""
 
+import io
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,11 +11,14 @@ import pytest
 from mlflow import MlflowClient
 
 import mixsweep
+from mixsweep import apart
 from mixsweep.apart import Order, launch_apart
 from mixsweep.launching.launch import LaunchOptions
 from mixsweep.request import RefusedError
 from mixup_core.store.checkpoints import Store
+from sweeps.leasing.holders import Holder, StudyBusyError
 from sweeps.machine.home import Home
+from sweeps.reading.study_file import StudyError
 from sweeps.running.head import HeadLostError
 from sweeps.state.ledger import launches
 from tests.interpreters import run_python
@@ -150,6 +154,22 @@ def test_the_list_of_studies_has_the_points_of_a_search_that_was_interrupted(
         mixsweep.run(sought, home=tmp_path, on_epoch=stop)
     (launch,) = launches(store := Store(str(tmp_path / "store")))
     assert (launch.num_finished(store.keys()), len(launch.ends)) == (3, 4)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        StudyBusyError("apart", Holder.here(3, "mixsweep run")),
+        StudyError(["a: b"] * 40, ["c"] * 40),
+    ],
+)
+def test_an_error_of_the_other_process_is_raised_with_its_type_and_content(
+    error: Exception,
+) -> None:
+    content = apart._pickled(error)
+    read = apart._answered(io.BytesIO(content), None)
+    assert (type(read), str(read), vars(read)) == (type(error), str(error), vars(error))
+    assert apart._answered(io.BytesIO(content[:-9]), None) is None
 
 
 @pytest.mark.slow
