@@ -171,14 +171,11 @@ class SearchSource(RunSource):
 
     def _begin(self, point: Point) -> None:
         """Start the first seeds of a point: all, or those before the first pruning decision."""
-        runs = self._runs(point)
-        first = runs[: self._search.strategy.prune_after]
-        self._outstanding[point.number] = {run.key for run in first}
-        self._joining += first
-        ended = {run.key for run in first if self._has_ended(run)}
-        self._outstanding[point.number] -= ended
-        if not self._outstanding[point.number]:
-            self._joining = [run for run in self._joining if run not in first]
+        first = self._runs(point)[: self._search.strategy.prune_after]
+        self._outstanding[point.number] = {run.key for run in first if not self._has_ended(run)}
+        if self._outstanding[point.number]:
+            self._joining += first
+        else:
             self._judge(point)
 
     def _judge(self, point: Point) -> None:
@@ -190,9 +187,7 @@ class SearchSource(RunSource):
         rest = [run for run in runs if not self._has_ended(run)]
         looks = self._search.strategy.prune_looks(len(runs))
         # Pruning compares means over the same first seeds, so none of them may lack a value.
-        first_unknown = next(
-            (place for place, value in enumerate(values) if value is None), len(values)
-        )
+        first_unknown = [*values, None].index(None)
         look = max((size for size in looks if size <= first_unknown), default=None)
         if len(measured) == len(runs):
             means = [_mean(column) for column in zip(*measured, strict=True)]

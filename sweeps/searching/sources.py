@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 
 from mixup_core.store.checkpoints import Store
@@ -203,8 +204,7 @@ class LooksSource(RunSource):
         self._outstanding.discard(run.key)
 
     def _planned(self) -> tuple[PlannedRun, ...]:
-        study, store, keeps = self.study, self._store, self._keeps
-        plan = plan_keeping_results(
-            store, lambda: plan_study(study, store, keep_final_states=keeps)
-        )
+        study, store = self.study, self._store
+        again = partial(plan_study, study, store, keep_final_states=self._keeps)
+        plan = plan_keeping_results(store, again)
         return tuple(p for p in plan.pending if p.run.key not in self._failed)

@@ -125,14 +125,11 @@ def note(launch: Launch, facts: Mapping[str, Mapping[str, Any]], store: Store) -
         if _is_name(digest)
     }
     with suppress(StoreError, IsADirectoryError):
-        is_newest = not launch.archive or all(
-            one.archive and one.at_ms < launch.at_ms
-            for one in launches(store, launch.study)
-            if one.settings == launch.settings
-        )
+        for one in launches(store, launch.study) if launch.archive else ():
+            if one.archive and one.settings == launch.settings and one.at_ms < launch.at_ms:
+                forget_launch(one, store)
         for name, content in notes.items():
-            is_kept = launch.archive and not (is_newest and name.startswith(_TOP))
-            write = store.files.create if is_kept else store.files.write
+            write = store.files.create if launch.archive else store.files.write
             write(name, json.dumps(content).encode())
 
 

@@ -109,7 +109,7 @@ def state(study: Study, store: Store) -> None:
     statements = dict(_read(study, store))
     current = {statement_key(study, claim) for claim in study.claims}
     gone = [statement for key, statement in statements.items() if key not in current]
-    is_new = any(statement_key(study, claim) not in statements for claim in study.claims)
+    is_new = not current <= statements.keys()
     stored = {*store.keys(), *_forgotten(study.name, store)} if is_new else set()
     now_ms = time.time_ns() // 1_000_000
     plan, judged = "" if study.until is None else study.until.plan, study.judged()
