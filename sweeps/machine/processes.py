@@ -8,6 +8,8 @@ from contextlib import suppress
 
 import psutil
 
+from mixup_core.rules import printable
+
 _LOOK_EVERY = 0.01
 
 _spared: set[psutil.Process] = set()
@@ -16,7 +18,7 @@ _spared: set[psutil.Process] = set()
 def user() -> str:
     """Return the name of the user of this process, such as `user-1000` without a name."""
     try:
-        return getpass.getuser()
+        return printable(getpass.getuser())
     except (KeyError, OSError):
         return f"user-{os.geteuid()}"
 

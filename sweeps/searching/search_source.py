@@ -67,13 +67,15 @@ class SearchSource(RunSource):
         known_arms = {point.arm for point in points if point.is_known}  # trained by other launches
         self._trained.add(result.stage for result in results if result.run.arm not in known_arms)
         open_arms = {point.arm for point in points if point.state == "open"}
-        self._joining = [
+        # Results that the store lost; no best point is selected before they are trained again.
+        lost = [
             result.run
             for result in results
-            if result.outcome not in {"complete", "diverged"} and result.run.arm not in open_arms
+            if result.outcome not in {"complete", "diverged"}
+            and result.run.arm not in open_arms | study.arms.keys()
         ]
-        # Results that the store lost; no best point is selected before they are trained again.
-        self._lost = {run.key for run in self._joining if run.arm not in study.arms}
+        self._lost = {run.key for run in lost}
+        self._joining = [*study.runs(), *lost]  # a finished teacher may have lost its state
         self._winner: Point | None = None
         self._is_over = False
         for point in points:
@@ -269,7 +271,7 @@ class SearchSource(RunSource):
         self, runs: Iterable[Run], underway: Collection[PlannedRun]
     ) -> tuple[PlannedRun, ...]:
         wanted = [run for run in runs if not self._has_diverged(run)]
-        kept, store = self._bare.teachers(), self._store
+        kept, store = () if self._is_over else self._bare.teachers(), self._store
         plan = plan_keeping_results(
             store, lambda: plan_runs(wanted, proven_stages(wanted, store), underway, kept)
         )

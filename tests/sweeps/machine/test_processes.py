@@ -4,8 +4,9 @@ import subprocess
 import sys
 
 import psutil
+import pytest
 
-from sweeps.machine.processes import lives, wait_for_end
+from sweeps.machine.processes import lives, user, wait_for_end
 from tests.interpreters import run_python, start_python
 
 _PARENT = """
@@ -25,6 +26,11 @@ end_children()
 gone, alive = psutil.wait_procs(below, timeout=10)
 print(len(gone), len(alive))
 """
+
+
+def test_the_name_of_a_user_is_printable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGNAME", "me\x1b[31m\udc80")
+    assert user() == "me\\x1b[31m\\udc80"
 
 
 def test_a_zombie_process_counts_as_ended() -> None:

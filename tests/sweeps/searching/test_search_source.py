@@ -172,7 +172,18 @@ def test_a_teacher_of_the_confirmation_whose_state_is_lost_is_trained_again(
     lost = next(run for run in first.source.study.runs_of("confirm pupil") if run.seed == 101)
     first.store.delete(stage_keys(lost.config)[-1])
     (taught,) = [run for run in first.source.study.runs() if run.config == lost.teacher]
-    assert Driver(study, tmp_path).run().trained[-2:] == [(taught.arm, 101), (lost.arm, 101)]
+    assert Driver(study, tmp_path).run().trained == [(taught.arm, 101), (lost.arm, 101)]
+
+
+def test_a_teacher_of_points_whose_state_is_lost_is_trained_before_a_new_point(
+    tmp_path: Path,
+) -> None:
+    text = STUDY.replace("epochs: 20", "epochs: 20\n  objective: {filter: {teacher: plain}}")
+    text = text.replace("erm: {mix.law: erm}", "plain: {mix.law: erm, objective: plain}")
+    Driver(read(tmp_path, text, "search.points=2"), tmp_path).run()  # which stores no last states
+    again = Driver(read(tmp_path, text, "search.points=3"), tmp_path).run()
+    (teacher,) = again.source.study.beside
+    assert again.trained == [(arm, seed) for arm in (teacher, "point 2") for seed in range(3)]
 
 
 def diverging(config: TrainConfig) -> dict[str, float]:
