@@ -123,13 +123,10 @@ def _mixing(operation: Operation, sizes: Sequence[int] = (1, 6, 41, 128)) -> Non
         if operation.is_linear and not mixed.allclose(mix(own, beside, weights), atol=1e-5):
             raise BrokenError("`is_linear` is True, so training mixes linearly and calls no `mix`")
         if not mixed.isfinite().all():
-            raise BrokenError(
-                f"`mix` returned NaN or infinite pixels for a batch of {batch} images"
-            )
+            raise BrokenError(f"`mix` returned NaN or infinite pixels for {batch} images")
         if found := first_outside([weight]):
             raise BrokenError(
-                f"`mix` returned the label weight {found[1]:g} for a batch of {batch} images; "
-                "label weights must be in [0, 1]"
+                f"`mix` returned the label weight {found[1]:g} for {batch} images, outside [0, 1]"
             )
 
 

@@ -15,6 +15,7 @@ from mixup_core.arrays import nn
 from mixup_core.config.catalogue import Catalogue
 from mixup_core.config.checked import Checked
 from mixup_core.config.limits import Count, Matching, Range
+from mixup_core.contracts import is_of_plugin
 from mixup_core.images.data.digests import file_digest
 from mixup_core.problem import DataError
 from mixup_core.seeding import Seeds
@@ -420,7 +421,9 @@ class Timm(Model):
 
 
 def in_full(model: Model) -> Model:
-    """Return the settings of the same network with sizes in place of None."""
+    """Return the settings of the same network with its sizes in place of None."""
+    if is_of_plugin(model):
+        return model
     if isinstance(model, _ByWidth):
         return replace(model, width=model.width or model.usual_width)
     if isinstance(model, Mlp):

@@ -12,7 +12,7 @@ import pytest
 from mixup_core.config.building import built, with_values
 from mixup_core.config.catalogue import origin_of
 from mixup_core.config.written_forms import flatten, origins_in, plugins_of
-from mixup_core.images.choices.models import Model
+from mixup_core.images.choices.models import Model, in_full
 from mixup_core.images.config import TrainConfig
 from mixup_core.images.data.sets import DATA_NAMES
 from mixup_core.images.metrics import METRICS
@@ -100,6 +100,15 @@ def test_metrics_of_a_plugin_may_begin_like_those_of_corrupted_images(plugin: Wr
     use(plugin(MARGIN.replace("train/", "test_far/")))
     config = _config(probes=("margin",))
     assert problem_of(config).measuring.lacks(config, "test_far/margin", 1) is None
+
+
+def test_a_model_of_a_plugin_that_extends_one_of_ours_is_another_network(plugin: Write) -> None:
+    own = (
+        "@value\nclass Own(Mlp):\n    name = 'own'\n    def network(self, *_):\n        return 0\n"
+    )
+    use(plugin("from mixup_core.images.choices.models import Mlp\n", own))
+    model = _config(model={"name": "own", "hidden": []}).model
+    assert in_full(model) == model
 
 
 def test_origins_in_returns_the_plugins_that_a_configuration_uses(plugin: Write) -> None:
