@@ -115,7 +115,7 @@ _OF_TRAINING = {
 }  # fmt: skip
 """Shares of all training images."""
 _OF_IMAGES = {"val", "test", "predicted", *CORRUPTED_SPLITS}
-"""What metrics of held-out images begin with; a plugin can measure other images."""
+"""Names of metrics of held-out images, before the slash; a plugin can measure other images."""
 
 
 def hidden(config: TrainConfig) -> TrainConfig:

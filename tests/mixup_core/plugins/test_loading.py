@@ -102,7 +102,7 @@ def test_metrics_of_a_plugin_may_begin_like_those_of_corrupted_images(plugin: Wr
     assert problem_of(config).measuring.lacks(config, "test_far/margin", 1) is None
 
 
-def test_a_model_of_a_plugin_that_extends_one_of_ours_is_another_network(plugin: Write) -> None:
+def test_a_model_of_a_plugin_that_extends_a_built_in_one_is_another_network(plugin: Write) -> None:
     own = (
         "@value\nclass Own(Mlp):\n    name = 'own'\n    def network(self, *_):\n        return 0\n"
     )

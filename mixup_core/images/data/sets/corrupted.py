@@ -21,7 +21,7 @@ CORRUPTIONS = (
 """
 
 CORRUPTED_SPLITS = ("test_corrupted", *(f"test_{name}" for name in CORRUPTIONS))
-"""What metrics of corrupted test images begin with, before the slash."""
+"""Names of metrics of corrupted test images, before the slash."""
 
 NUM_SEVERITIES = 5
 
