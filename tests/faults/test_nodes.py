@@ -34,24 +34,6 @@ def test_a_node_that_sees_another_store_is_refused(
 
 
 @pytest.mark.long
-def test_nodes_of_different_sizes_run_as_many_runs_as_their_gpus_and_cpus_allow(
-    command_line: CommandLines, nodes: Nodes
-) -> None:
-    two, four, none = (nodes.add(cpus=4, gpus=gpus).node_id for gpus in (2, 4, 0))
-    mixsweep = command_line(**nodes.environment)
-    on_gpus = Task(MANY_RUNS, ("study=on-gpus", "seeds=6", "base.epochs=100"))
-    with Launch(mixsweep, on_gpus, "--device", "cpu", slots=None) as launch:
-        launch.end(0)
-    used = {gpu_of(result) for result in on_gpus.results(launch.store)}
-    assert used == {(two, "0"), (two, "1"), *((four, str(gpu)) for gpu in range(4))}
-    on_cpus = Task(MANY_RUNS, ("study=on-cpus", "seeds=[6, 7, 8, 9, 10, 11]", "base.epochs=100"))
-    with Launch(mixsweep, on_cpus, "--gpus-per-run", "0", slots=None) as launch:
-        launch.end(0)
-    used = {gpu_of(result) for result in on_cpus.results(launch.store)}
-    assert used == {(two, ""), (four, ""), (none, "")}
-
-
-@pytest.mark.long
 def test_a_mixed_cluster_that_loses_a_node_ends_all_runs_and_trains_none_twice(
     command_line: CommandLines, undisturbed: CommandLine, nodes: Nodes
 ) -> None:
@@ -67,23 +49,6 @@ def test_a_mixed_cluster_that_loses_a_node_ends_all_runs_and_trains_none_twice(
     assert_nothing_was_lost(TWO_LAWS, mixsweep, undisturbed, acknowledged=acknowledged)
     last = {gpu_of(result) for result in TWO_LAWS.results(launch.store)}
     assert (one.node_id, "0") in last
-
-
-@pytest.mark.long
-def test_a_node_that_joins_later_uses_as_many_gpus_as_it_has_cpus(
-    command_line: CommandLines, nodes: Nodes
-) -> None:
-    nodes.add(cpus=2, gpus=1)
-    mixsweep = command_line(**nodes.environment)
-    # Longer than a process takes to start: Tune gives a waiting run to whichever comes first.
-    task = Task(MANY_RUNS, ("seeds=2", "base.epochs=1000"))
-    with Launch(mixsweep, task, "--device", "cpu", slots=None) as launch:
-        launch.stage(task.study.runs()[0])
-        late = nodes.add(cpus=1, gpus=4)
-        launch.end(0)
-    used = {gpu_of(result) for result in task.results(launch.store)}
-    assert {gpus for node, gpus in used if node == late.node_id} == {"0"}
-    assert len(used) == 2
 
 
 def test_a_study_on_a_full_cluster_soon_gets_slots_of_the_study_that_holds_them(
