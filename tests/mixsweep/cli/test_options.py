@@ -17,11 +17,11 @@ from sweeps.reading.study_file import StudyError, load_study
 from tests.mixup_core.small_files import fill
 
 
-def request_of(home: Path, reference: str = "digits", *overrides: str, **places: Any) -> Request:
+def request_of(home: Path, reference: str = "digits", **places: Any) -> Request:
     return Request(
         reference=reference,
-        overrides=overrides,
-        study=load_study(reference, overrides),
+        overrides=(),
+        study=load_study(reference),
         home=Home(folder=home, **places),
     )
 
@@ -68,16 +68,8 @@ def test_the_command_line_of_a_request_parses_to_an_equal_request(
     assert typed(*again) == request
 
 
-def test_the_command_line_of_a_request_has_its_options_and_no_password(
-    tmp_path: Path,
-) -> None:
+def test_the_command_line_of_a_request_has_variables_in_place_of_logins(tmp_path: Path) -> None:
     home = f"--home {tmp_path}"
-    assert request_of(tmp_path).spell("run") == f"mixsweep run digits {home}"
-    overridden = request_of(tmp_path, "digits", "seeds=[1, 2]", store_url="s3://b/s")
-    assert (
-        overridden.spell("sync")
-        == f"mixsweep sync digits --set 'seeds=[1, 2]' {home} --store s3://b/s"
-    )
     optuna = "postgresql://me:secret@o/db"
     servers = request_of(tmp_path, tracking="http://me:secret@t:5000", optuna=optuna)
     assert servers.spell("stop") == (

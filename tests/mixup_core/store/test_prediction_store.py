@@ -22,22 +22,19 @@ def file(disk: Store) -> Path:
     return path
 
 
-def test_predictions_are_read_only_with_their_own_record(store: Store) -> None:
+def test_predictions_are_read_with_their_own_record_and_the_first_ones_are_kept(
+    store: Store,
+) -> None:
     assert store.predictions.read(KEY, LAST) is None
-    store.predictions.write(KEY, LAST, CONTENT)
-    assert store.predictions.read(KEY, LAST) == CONTENT
+    for content in (CONTENT, b"again"):
+        store.predictions.write(KEY, LAST, content)
+        assert store.predictions.read(KEY, LAST) == CONTENT
     assert store.predictions.read(KEY, OTHER) is None
     assert store.predictions.keys() == {KEY}
-    assert store.quarantined() == ()
-
-
-def test_the_first_predictions_are_kept_unless_the_record_differs(store: Store) -> None:
-    store.predictions.write(KEY, LAST, CONTENT)
-    store.predictions.write(KEY, LAST, b"again")
-    assert store.predictions.read(KEY, LAST) == CONTENT
     store.predictions.write(KEY, OTHER, b"another machine's")
     assert store.predictions.read(KEY, OTHER) == b"another machine's"
     assert store.predictions.read(KEY, LAST) is None
+    assert store.quarantined() == ()
 
 
 def test_sizes_and_remove_return_the_bytes_of_stored_predictions(store: Store) -> None:
