@@ -59,7 +59,7 @@ gpu:
 	$(PYTHON) -m pytest --noconftest tests/gpu -rs
 
 # Tests that take too long for every change, one to two hours: for example every pair of dataset and
-# network, further faults, and the commands of README.md in a fresh clone. CI runs them weekly.
+# network, further faults, and the commands of README.md and of the pages. CI runs them weekly.
 LONG := --ignore=tests/faults --ignore=tests/hosts $(WORKERS)
 
 long: $(DEV)

@@ -21,9 +21,10 @@ PAGES = [
     if not {"_generated", "_build"} & {*page.parts}
 ]
 """Pages that are written by hand."""
+TRIED = [*PAGES, ROOT / "README.md"]
 ENDLESS = ("mixsweep ui",)
-"""Commands that serve until they are interrupted; the test of README runs them."""
-SET_UP = {"make quickstart", "make test", "make .venv/.ready"}
+"""Commands that serve until they are interrupted; tests of MLflow's pages run them."""
+SET_UP = {"make quickstart", "make test", "make .venv/.ready", ". .venv/bin/activate"}
 
 
 def blocks(page: Path) -> Iterator[tuple[str, str]]:
@@ -88,7 +89,7 @@ def test_files_named_or_linked_in_a_page_exist(page: Path) -> None:
     assert not missing - drawn - {"_generated/left-out.md"}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", TRIED, ids=lambda page: page.stem)
 def test_every_study_file_in_a_page_can_be_read(page: Path, tmp_path: Path) -> None:
     _make_photos(tmp_path)
     for language, text in blocks(page):
@@ -100,10 +101,10 @@ def test_every_study_file_in_a_page_can_be_read(page: Path, tmp_path: Path) -> N
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", TRIED, ids=lambda page: page.stem)
 def test_every_command_and_script_of_a_page_runs_in_order(page: Path, tmp_path: Path) -> None:
     _make_photos(tmp_path)
-    environment = environment_of(tmp_path, ROOT)
+    environment = _environment(tmp_path)
     for language, text in blocks(page):
         if language == "yaml" and text.startswith("study:"):
             name = text.split()[1]
@@ -121,8 +122,8 @@ def test_every_command_and_script_of_a_page_runs_in_order(page: Path, tmp_path: 
             assert ran.returncode == 0, f"$ {line}\n{ran.stdout}\n{ran.stderr}"
 
 
-def environment_of(folder: Path, checkout: Path) -> Mapping[str, str]:
-    """Return an environment in which typed commands run from a checkout, with programs below."""
+def _environment(folder: Path) -> Mapping[str, str]:
+    """Return an environment in which typed commands run from the checkout, with programs below."""
     programs = folder / "bin"
     programs.mkdir()
     for name, module in (("mixsweep", "-m mixsweep"), ("python", "")):
@@ -131,7 +132,7 @@ def environment_of(folder: Path, checkout: Path) -> Mapping[str, str]:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("RAY_", "MLFLOW_", "MIX"))}
     return kept | {
         "PATH": f"{programs}:/usr/bin:/bin",
-        "PYTHONPATH": str(checkout),
+        "PYTHONPATH": str(ROOT),
         "OMP_NUM_THREADS": "1",
     }
 
