@@ -222,6 +222,10 @@ def unfit(config: TrainConfig, teacher: TrainConfig) -> Iterator[RuleError]:
     if data.holds_out and (data.folds != held_out.folds or data.val_size > held_out.val_size):
         yield _unlike("a teacher must hold out the validation images of its run", config, teacher,
                       "data.val_size", "data.folds")  # fmt: skip
+    try:
+        replace(config, model=teacher.model)  # it mixes the same hidden layers
+    except RuleError as error:
+        yield error
     its_seeds = _data_seeds(teacher)
     for source, seed in _data_seeds(config).items():
         if its_seeds.get(source, seed) != seed:

@@ -246,9 +246,7 @@ def _minimised(
 
     found = objective.on(batch, noted, loss, teacher)
     if not any(used):
-        raise ContractError(
-            objective, "does not mix the hidden layer of a batch; call `batch.logits(student)`"
-        )
+        raise ContractError(objective, "mixes no hidden layer; call `batch.logits(student)`")
     return found
 
 

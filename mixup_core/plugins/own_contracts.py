@@ -110,8 +110,7 @@ def _mixing(operation: Operation, sizes: Sequence[int] = (1, 6, 41, 128)) -> Non
         lam[1:2], lam[2:3] = 0.0, 1.0
         drawn = torch.from_numpy(operation.draw(lam, (16, 16), rng))
         if (layer := operation.layer(drawn)) > operation.deepest_layer:
-            most = operation.deepest_layer
-            raise BrokenError(f"`layer` is {layer}, more than `deepest_layer`, which is {most}")
+            raise BrokenError(f"`layer` is {layer}, `deepest_layer` only {operation.deepest_layer}")
         mixer = Mixer(operation=operation, drawn=drawn, layer=layer)
         weights, saliency = (
             torch.from_numpy(lam).float().expand(batch),

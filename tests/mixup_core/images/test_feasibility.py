@@ -107,6 +107,9 @@ def test_runs_that_learn_from_test_images_are_marked_and_never_selected(
         trained(declared, splits, honest)
 
 
+HIDDEN = {"mix.law": "midpoint", "mix.operation": {"manifold": {"layers": [1]}}}
+
+
 def test_every_reason_against_a_teacher_is_returned(mixed: TrainConfig) -> None:
     guided = with_values(mixed, {"objective": NAMED})
     assert list(unfit(guided, mixed)) == []
@@ -137,9 +140,11 @@ def test_every_reason_against_a_teacher_is_returned(mixed: TrainConfig) -> None:
         ({"redraw": "order", "data.num_train": 3}, {"data.num_train": 3}, None),
         ({"vary": "order", "data.num_train": 3}, {}, None),
         ({"as_teacher": True, "data.num_train": 3}, {"data.num_train": 3}, None),
+        (HIDDEN, {"model.name": "linear"}, "must mix hidden layers of the model, which has 0"),
+        (HIDDEN, {"model.name": "narrow-resnet"}, None),
     ],
 )
-def test_a_teacher_needs_the_held_out_and_drawn_images_of_its_run(
+def test_a_teacher_needs_images_and_hidden_layers_of_its_run(
     own: dict[str, Any], its: dict[str, Any], rule: str | None
 ) -> None:
     base = {"data.name": "digits", "epochs": 1, "batch_size": 2}

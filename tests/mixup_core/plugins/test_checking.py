@@ -175,7 +175,7 @@ def faulty(fault: str) -> str:
         ),
         (NOISY.format(shape="images.shape"), "three channels", "(on_images): RuntimeError"),
         (NOISY.format(shape="1, *images.shape"), "three channels", "became (1, 1, 1, 16, 16)"),
-        (LAYERED, "label weights", "`layer` is 2, more than `deepest_layer`, which is 1"),
+        (LAYERED, "label weights", "`layer` is 2, `deepest_layer` only 1"),
         (
             TRIANGULAR + DRAWN.format(drawn="rng.random(shape)"),
             "quantiles increase", "different distributions",

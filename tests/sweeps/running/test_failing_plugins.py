@@ -133,7 +133,7 @@ BROKEN: dict[str, tuple[str, dict[str, Any], str]] = {
             "model.name": "mlp", "mix.law": "midpoint",
             "mix.operation": {"manifold": {"layers": [1]}}, "objective": "steep",
         },
-        "the objective steep does not mix the hidden layer of a batch; call",
+        "the objective steep mixes no hidden layer; call",
     ),
     "law": (
         WIDE.format("rng.random(shape) * 3 - 1"), {"mix.law": "wide"},
