@@ -7,9 +7,9 @@ from multiprocessing.synchronize import Barrier
 from threading import BrokenBarrierError
 from typing import TypeVar
 
-from mixup_core.records import EpochRecord
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import EpochFacts, Stage
+from tests.mixup_core.store.stored_files import RECORDS, write
 
 Got = TypeVar("Got")
 Attempt = Callable[[str, int, int], Got]
@@ -55,14 +55,9 @@ def clear_what_others_store(store: str, number: int, racer: int) -> bool:
 
 
 def _put(store: Store, key: str, racer: int) -> Stage:
-    """Store a stage of one epoch, whose seconds and state tell who wrote it."""
-    return store.write(
-        key,
-        records=[EpochRecord(epoch=0, metrics={"train/loss": 1.0})],
-        facts=[EpochFacts(seconds=float(racer), stored_at_ms=1)],
-        environment={},
-        state=bytes([racer]) * 100_000,
-    )
+    """Store a stage, whose seconds and state tell who wrote it."""
+    facts = [EpochFacts(seconds=float(racer), stored_at_ms=1)] * len(RECORDS)
+    return write(store, key, bytes([racer]) * 100_000, facts=facts)
 
 
 def _enter(barrier: Barrier) -> None:

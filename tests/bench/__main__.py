@@ -53,17 +53,11 @@ def run(benches: Sequence[str] | Mapping[str, object], out: Path, *, quick: bool
         command = [sys.executable, "-m", f"tests.bench.{name}", *least, "--out", str(out)]
         code = subprocess.run(command, check=False).returncode
         seconds = time.monotonic() - started
-        say(f"{name}: {seconds:.0f} s" + (f", failed with {code}" if code else ""))
+        print(f"{name}: {seconds:.0f} s" + (f", failed with {code}" if code else ""), flush=True)  # noqa: T201
         failed += [name] if code else []
-    say(write_ratios(out).read_text(encoding="utf-8"))
-    say(f"{len(benches) - len(failed)} of {len(benches)} benches finished")
+    print(write_ratios(out).read_text(encoding="utf-8"))  # noqa: T201
+    print(f"{len(benches) - len(failed)} of {len(benches)} benches finished")  # noqa: T201
     return 1 if failed else 0
-
-
-def say(text: str) -> None:
-    """Print a line immediately, without buffering."""
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":
