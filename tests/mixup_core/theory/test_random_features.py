@@ -57,18 +57,9 @@ def test_the_expected_risk_is_the_mean_over_random_starts() -> None:
 
 
 @pytest.mark.parametrize("law", [Erm(), Midpoint(), Beta(alpha=1.0)])
-def test_the_risk_bound_holds_at_every_time_and_matches_its_formula(law: Law) -> None:
-    config = replace(CONFIG, law=law)
-    assert max(record.metrics["bound/violation"] for record in finished(config)) == 0
-    problem = regression(config)
-    time, total, zeta = 8.0, 0.0, 0.0
-    for mu, star in zip(problem.eigenvalues, problem.solution, strict=True):
-        spread, left = 0.01 + star**2, np.exp(-mu * time)
-        noise = problem.noise_bound / mu if mu > 0 else 0.0
-        total += 2 * (spread * left**2 + noise * (1 - left) ** 2)
-        zeta += max(spread, noise)
-    total += 2 * np.sqrt(2 * problem.risk(problem.solution) * zeta)
-    assert problem.bound(-problem.eigenvalues * time) == pytest.approx(total, rel=1e-9)
+def test_the_risk_bound_holds_at_every_time(law: Law) -> None:
+    records = finished(replace(CONFIG, law=law))
+    assert max(record.metrics["bound/violation"] for record in records) == 0
 
 
 def test_the_spectrum_of_gaussian_features_matches_the_corrected_edges() -> None:
