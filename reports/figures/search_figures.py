@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import matplotlib as mpl
@@ -118,7 +119,8 @@ def draw_search(searched: Searched, styles: Styles) -> tuple[Figure, ...]:
             )
         )
     if len(objectives) > 1:
-        front = pareto_front(complete)
+        drawn_pairs = [replace(point, objectives=point.objectives[:2]) for point in complete]
+        front = pareto_front(drawn_pairs)
         pairs = study_of_means(search, complete, [metric.scale for metric in objectives[:2]])
         figures.append(
             _finished(
@@ -128,11 +130,13 @@ def draw_search(searched: Searched, styles: Styles) -> tuple[Figure, ...]:
                 name="search_front",
                 title="Pareto front",
                 caption=f"Means of {len(complete)} complete points {over}. Best trials: the "
-                "Pareto front, that is points for which no other point is better in one objective "
-                "and at least as good in the others.",
+                "Pareto front of these two objectives, that is points for which no other point is "
+                "better in one of them and at least as good in the other.",
                 records=[
-                    record | {"on_front": point in front}
-                    for record, point in zip(records, complete, strict=True)
+                    record
+                    | dict(zip(search.strategy.objectives, point.objectives, strict=False))
+                    | {"on_front": point in front}
+                    for record, point in zip(records, drawn_pairs, strict=True)
                 ],
             )
         )

@@ -42,6 +42,13 @@ def test_figures_of_a_search_have_numbers_and_state_the_points_tried() -> None:
     assert draw(GROWN)["search_history"].svg == figures["search_history"].svg
 
 
-def test_a_search_with_several_objectives_has_a_pareto_front_figure() -> None:
-    study = search_study("val/error", "val/nll").grown(PARETO)
-    assert "search_front" in draw(study, replace(HISTORY, points=PARETO))
+def test_a_search_with_several_objectives_has_the_pareto_front_of_the_two_drawn() -> None:
+    more = {0: (0.3, 0.0), 1: (0.2, 0.1), 3: (0.1, 0.2)}
+    points = [
+        replace(one, objectives=(*one.objectives[:1], *more.get(one.number, ()))) for one in PARETO
+    ]
+    study = search_study("val/error", "val/nll", "train/loss").grown(points)
+    rows = rows_of(draw(study, replace(HISTORY, points=points))["search_front"].numbers)
+    assert [(row["val/error"], row["val/nll"], row["on_front"]) for row in rows] == [
+        ("0.21", "0.3", "false"), ("0.18", "0.2", "true"), ("0.19", "0.1", "true"),
+    ]  # fmt: skip
