@@ -46,8 +46,8 @@ def shown_images(config: TrainConfig, count: int) -> tuple[Tensor, Tensor]:
 
 def draw_modified_images(study: Study, count: int = 6) -> Drawn:
     """Return a figure with a row of images for each arm, augmented and mixed as in training."""
-    varied = {arm for variant in study.variants for arm in variant.arms.values()}
-    runs = {arm: study.runs_of(arm)[0].config for arm in study.arms if arm not in varied}
+    study = study.primary()
+    runs = {arm: study.runs_of(arm)[0].config for arm in study.arms}
     arms = {arm: c for arm, c in runs.items() if isinstance(c, TrainConfig)}
     if not arms:
         raise ValueError(f"{study.name}: only a study of images has images to show.")

@@ -1,11 +1,15 @@
 """Modified images: the figure shows the images that a run trains on."""
 
+from dataclasses import replace
+
 import torch
 
 from mixup_core.config.building import with_values
 from mixup_core.images.config import TrainConfig
 from reports.figures.modified_images import draw_modified_images, shown_images
 from sweeps.reading.study_file import load_study
+from sweeps.study.readouts import Averaged
+from sweeps.study.study import Variant
 
 
 def test_images_are_mixed_by_the_weights_of_the_run_and_views_are_stacked() -> None:
@@ -22,7 +26,10 @@ def test_images_are_mixed_by_the_weights_of_the_run_and_views_are_stacked() -> N
 
 
 def test_the_figure_has_a_row_for_each_arm_and_the_numbers_of_its_images() -> None:
-    figure = draw_modified_images(load_study("digits"), count=3)
+    study = load_study("digits")
+    same = {arm: arm for arm in study.arms}
+    read = Variant(label="averaged weights", arms=same, readout=Averaged())
+    figure = draw_modified_images(replace(study, variants=(read,)), count=3)
     assert figure.png.startswith(b"\x89PNG")
     frame = figure.frame
     assert dict(frame.groupby("arm").size()) == {"erm": 3, "midpoint": 3, "uniform": 3}
