@@ -1,4 +1,4 @@
-"""Broken devices and lost nodes, on simulated GPUs: runs go on elsewhere, the fault is named.
+"""Broken devices, on simulated GPUs: runs go on elsewhere, the fault is named.
 
 No GPU is available here: processes of a node raise the errors that PyTorch raises for a broken GPU.
 """

@@ -1,4 +1,4 @@
-"""Clusters of several nodes: where runs are placed, and nodes that are lost or join."""
+"""Clusters of several nodes: a store that one lacks, a lost node, and slots for a second study."""
 
 import dataclasses
 from pathlib import Path
