@@ -92,8 +92,8 @@ class StudyReader:
         self._num_seeds = seeds.stop - seeds.start if isinstance(seeds, range) else len(seeds)
         self._seeds = seeds[: MAX_RUNS + 1]  # a range may be too long for `len`, or for memory
         arms = self._arms()
-        sound_arms = None if self._read.faults else arms
         search = self._search(arms)
+        sound_arms = None if self._read.faults else arms
         default = "erm"
         if default not in arms:
             # Without an arm of this name, its first grid point; without those, the first arm.

@@ -95,6 +95,10 @@ claims: [{says: a, source: b, that: {metric: test/error, less: [uniform, erm]}}]
     )
     (line,) = refusals(tmp_path, varied, "base.batch_size=5")
     assert fault in line
+    (line,) = refusals(tmp_path, varied, "base.batch_size=5", "search.confirm.seeds=[0]")
+    assert "confirm: must not be seeds" in line, (
+        "the claim has no fault, but for that of the search"
+    )
 
 
 def test_null_disables_a_part_of_a_search(tmp_path: Path) -> None:
