@@ -34,7 +34,7 @@ from sweeps.state.archives import (
     unpack,
     write_archive,
 )
-from sweeps.state.ledger import Launch, known_data, launches, note
+from sweeps.state.ledger import Launch, known_data, note, stored_launch
 
 
 @click.command(cls=StudyCommand)
@@ -57,9 +57,8 @@ def share(request: Request, out: Path | None) -> int:
             "contain; share the results folder instead, or a study whose arms are the points found"
         )
     request.require_stored()
-    recorded = [launch for launch in launches(request.store, study.name)
-                if launch.settings == study.settings and launch.source]  # fmt: skip
-    launch = recorded[-1] if recorded else Launch.of(request.grown, command_line())
+    recorded = stored_launch(request.store, f"{study.name}@{study.settings}")
+    launch = recorded or Launch.of(request.grown, command_line())
     results = request.results()
     if not any(result.records for result in results):
         advice = f"{request.spell('run')} trains"

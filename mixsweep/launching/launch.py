@@ -148,8 +148,9 @@ def launch(
             click.echo(cut.spell_death(), err=True)
         if not options.is_inline:
             clear_scratch()
-        if options.again:
-            _forget_divergence(request)
+        for result in request.results() if options.again else ():
+            if result.outcome == "diverged":
+                store.failures.remove(result.run.key)
         # Order matters: record the claims before a run is trained. Otherwise they would count as
         # stated after their runs; no test covers it.
         state(request.study, store)
@@ -263,12 +264,6 @@ def _check(request: Request, options: LaunchOptions, plan: Plan) -> None:
     if not options.is_inline:
         require_address_space()
     look_at_data(request.study)
-
-
-def _forget_divergence(request: Request) -> None:
-    for result in request.results():
-        if result.outcome == "diverged":
-            request.store.failures.remove(result.run.key)
 
 
 def _opened_tracker(

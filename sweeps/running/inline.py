@@ -224,10 +224,9 @@ def _train(  # noqa: PLR0913  the run and the objects that it reports to
         except Exception as error:  # out of memory; a retry in this process would fail too
             cause = first_line(error)
             last = driver.failure("failed", f"lacks memory: {cause}; {advice()}")
-    failure = last["failure"]
     take(last)
     monitor.end(run)
-    return failure is not None
+    return last["failure"] is not None
 
 
 def _place(assignment: Assignment) -> dict[str, str]:

@@ -151,14 +151,11 @@ class Proposals:
                 self._study.tell(point.number, state=state, skip_if_finished=True)
 
     @property
-    def hours(self) -> float:
+    def spent(self) -> tuple[float, float]:
+        """Wall-clock hours and GPU-hours that all drivers have spent on the search."""
         with self._answering():
-            return float(self._study.user_attrs.get("hours", 0.0))
-
-    @property
-    def gpu_hours(self) -> float:
-        with self._answering():
-            return float(self._study.user_attrs.get("gpu_hours", 0.0))
+            attrs = self._study.user_attrs
+        return float(attrs.get("hours", 0.0)), float(attrs.get("gpu_hours", 0.0))
 
     def spend(self, hours: float, gpu_hours: float) -> None:
         """Store the wall-clock hours and GPU-hours that all drivers have spent on the search."""

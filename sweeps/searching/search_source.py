@@ -54,8 +54,8 @@ class SearchSource(RunSource):
         self.num_known = 0
         """Number of points that were added because the store already had their results."""
         self._clock = clock
-        self._started_at = clock() - proposals.hours * SECONDS_PER_HOUR
-        self._gpu_hours_before = proposals.gpu_hours
+        hours_before, self._gpu_hours_before = proposals.spent
+        self._started_at = clock() - hours_before * SECONDS_PER_HOUR
         self._trained = Spending()
         if self._search.strategy.warm_start:
             self.num_known = proposals.tell_known(self._known())
@@ -66,14 +66,9 @@ class SearchSource(RunSource):
         results = read_results(study.grown(points).runs(), store)
         known_arms = {point.arm for point in points if point.is_known}  # trained by other launches
         self._trained.add(result.stage for result in results if result.run.arm not in known_arms)
-        open_arms = {point.arm for point in points if point.state == "open"}
         # Results that the store lost; no best point is selected before they are trained again.
-        lost = [
-            result.run
-            for result in results
-            if result.outcome not in {"complete", "diverged"}
-            and result.run.arm not in open_arms | study.arms.keys()
-        ]
+        closed, ended = {p.arm for p in points if p.state != "open"}, {"complete", "diverged"}
+        lost = [r.run for r in results if r.run.arm in closed and r.outcome not in ended]
         self._lost = {run.key for run in lost}
         self._joining = [*study.runs(), *lost]  # a finished teacher may have lost its state
         self._winner: Point | None = None

@@ -142,8 +142,8 @@ def was_last(study: Study, store: Store) -> bool:
 
     Reports of a driver name arms and seeds, which other settings have too.
     """
-    launched = [launch for launch in launches(store, study.name) if not launch.archive]
-    return not launched or launched[-1].settings == study.settings
+    last = launches(store, study.name)[-1:]
+    return all(launch.archive or launch.settings == study.settings for launch in last)
 
 
 def known_data(store: Store, study: str) -> KnownData:

@@ -119,8 +119,7 @@ def state(study: Study, store: Store) -> None:
         if before is not None:
             statements[key] = replace(before, seeds=study.seeds, plan=plan)
             continue
-        arms = [arm for arm in claim.that.terms if arm in study.arms]
-        runs = [run for arm in arms for run in judged.runs_of(arm)]
+        runs = [r for arm in claim.that.terms if arm in study.arms for r in judged.runs_of(arm)]
         finished = sum(stage_keys(run.config)[-1] in stored for run in runs)
         terms = _terms(study, claim)
         statements[key] = Statement(

@@ -381,7 +381,7 @@ def test_a_budget_ends_a_search_after_whole_points_of_all_launches_together(
 ) -> None:
     study = read(tmp_path, STUDY + "  budget: {gpu_hours: 1.5}\n")
     first = Driver(study, tmp_path, gpus_per_run=1.0).run()
-    assert first.proposals.gpu_hours == pytest.approx(first.epochs * 36 / 3600)
+    assert first.proposals.spent[1] == pytest.approx(first.epochs * 36 / 3600)
     assert 0 < len(points_of(first)) < 6
     assert all(point.state == "complete" for point in points_of(first))
     history = read_history(study, first.url)
@@ -395,7 +395,7 @@ def test_a_budget_ends_a_search_after_whole_points_of_all_launches_together(
     more = read(tmp_path, STUDY + "  budget: {gpu_hours: 3}\n")
     later = Driver(more, tmp_path, gpus_per_run=1.0).run()
     assert later.trained
-    assert later.proposals.gpu_hours == pytest.approx((first.epochs + later.epochs) * 36 / 3600)
+    assert later.proposals.spent[1] == pytest.approx((first.epochs + later.epochs) * 36 / 3600)
     assert Driver(more, tmp_path, gpus_per_run=1.0).run().trained == []
 
 
@@ -411,7 +411,7 @@ def test_a_warm_started_search_uses_only_points_stored_at_every_seed(tmp_path: P
     )
     other = read(tmp_path, grid)
     first = Driver(read(tmp_path, STUDY), tmp_path, gpus_per_run=1.0).run()
-    assert first.proposals.gpu_hours == 0, "counted only for a budget of them"
+    assert first.proposals.spent[1] == 0, "counted only for a budget of them"
     for run in other.runs():
         mix = run.config.mix
         if (mix.law, mix.switch_epoch, run.seed) != (Beta(alpha=0.5), 4, 1):
@@ -432,7 +432,7 @@ def test_a_warm_started_search_uses_only_points_stored_at_every_seed(tmp_path: P
     assert len(points_of(driver)) == 20
     assert not {arm for arm, _ in driver.trained} & {point.arm for point in known}
     of_arms = len(study.arms) * 3 * 20
-    assert driver.proposals.gpu_hours == pytest.approx((driver.epochs + of_arms) * 36 / 3600)
+    assert driver.proposals.spent[1] == pytest.approx((driver.epochs + of_arms) * 36 / 3600)
     again = Driver(study, tmp_path).run()
     assert (again.trained, again.source.num_known) == ([], 0)
 
