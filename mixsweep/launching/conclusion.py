@@ -90,9 +90,8 @@ def conclude(
 ) -> int:
     """Print a command's last lines: unfinished runs, report, next step; return the exit code."""
     ended = ended_on_budget(request.study, results)
-    for reason in (request.history.ended, ended):
+    for subject, reason in (("search", request.history.ended), ("study", ended)):
         if reason is not None:
-            subject = "search" if reason is request.history.ended else "study"
             click.echo(_line(f"{request.study.name}: the {subject} {reason}"), err=True)
     unfinished = [result for result in results if result.outcome != "complete"]
     for result in unfinished[:_MOST_UNFINISHED]:
