@@ -51,7 +51,9 @@ class Nodes:
         secrets = {name: os.environ[name] for name in _PASSED_ON}
         return {"RAY_ADDRESS": self._cluster.address, **secrets}
 
-    def add(self, *, cpus: int, gpus: int = 0, environment: Mapping[str, str] = _NOTHING) -> Any:
+    def add(
+        self, *, cpus: int, gpus: int = 0, environment: Mapping[str, str] = _NOTHING, **given: Any
+    ) -> Any:
         """Start a node with its own environment variables, and return it once it has joined."""
         return self._cluster.add_node(
             num_cpus=cpus,
@@ -59,6 +61,7 @@ class Nodes:
             object_store_memory=_MEMORY,
             node_ip_address=_LOOPBACK,
             env_vars=dict(environment),
+            **given,
         )
 
     def kill(self, node: Any) -> None:

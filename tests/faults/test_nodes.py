@@ -34,6 +34,41 @@ def test_a_node_that_sees_another_store_is_refused(
 
 
 @pytest.mark.long
+def test_nodes_of_different_sizes_run_as_many_runs_as_their_gpus_and_cpus_allow(
+    command_line: CommandLines, nodes: Nodes
+) -> None:
+    two, four, none = (nodes.add(cpus=4, gpus=gpus).node_id for gpus in (2, 4, 0))
+    mixsweep = command_line(**nodes.environment)
+    on_gpus = Task(MANY_RUNS, ("study=on-gpus", "seeds=6", "base.epochs=100"))
+    with Launch(mixsweep, on_gpus, "--device", "cpu", slots=None) as launch:
+        launch.end(0)
+    used = {gpu_of(result) for result in on_gpus.results(launch.store)}
+    assert used == {(two, "0"), (two, "1"), *((four, str(gpu)) for gpu in range(4))}
+    on_cpus = Task(MANY_RUNS, ("study=on-cpus", "seeds=[6, 7, 8, 9, 10, 11]", "base.epochs=100"))
+    with Launch(mixsweep, on_cpus, "--gpus-per-run", "0", slots=None) as launch:
+        launch.end(0)
+    used = {gpu_of(result) for result in on_cpus.results(launch.store)}
+    assert used == {(two, ""), (four, ""), (none, "")}
+
+
+@pytest.mark.long
+def test_all_runs_train_on_nodes_of_the_requested_kind(
+    command_line: CommandLines, nodes: Nodes
+) -> None:
+    typed = nodes.add(cpus=4, gpus=1, resources={"accelerator_type:A100": 1}).node_id
+    named = nodes.add(cpus=4, gpus=4, resources={"fast": 1}, labels={"zone": "b"}).node_id
+    mixsweep = command_line(**nodes.environment)
+    for kind, node, seeds in (("A100", typed, 1), ("fast", named, 2), ("zone=b", named, 3)):
+        task = Task(MANY_RUNS, (f"study={node[:8]}-{seeds}", f"seeds=[{seeds}]"))
+        with Launch(mixsweep, task, "--device", f"{kind}:cpu", slots=None) as launch:
+            launch.end(0)
+        assert {gpu_of(result)[0] for result in task.results(launch.store)} == {node}
+    absent = Task(MANY_RUNS, ("seeds=[9]",))
+    with Launch(mixsweep, absent, "--device", "H200:cpu", slots=None) as launch:
+        assert "accelerator types here: A100" in launch.end(2).stderr
+
+
+@pytest.mark.long
 def test_a_mixed_cluster_that_loses_a_node_ends_all_runs_and_trains_none_twice(
     command_line: CommandLines, undisturbed: CommandLine, nodes: Nodes
 ) -> None:

@@ -6,18 +6,18 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
 import psutil
 
 from mixup_core.store.manifests import EpochFacts
 from sweeps.state.results import RunResult, last_attempt
-from tests.bench.pairs import spread
 from tests.conftest import CommandLine
 from tests.faults.invariants import Facts, assert_nothing_was_lost
 from tests.faults.launches import TWO_LAWS, Launch, Task, is_ray_worker, ray_workers, wait_for
@@ -355,8 +355,15 @@ def _figures(toll: Toll) -> dict[str, Any]:
     }
 
 
-def _spread(values: Sequence[float]) -> dict[str, float]:
-    return spread(values) if values else {"n": 0}
+def _spread(values: Collection[float]) -> dict[str, float]:
+    if not values:
+        return {"n": 0}
+    return {
+        "n": len(values),
+        "median": median(values),
+        "p95": float(np.quantile(list(values), 0.95)),
+        "max": max(values),
+    }
 
 
 if __name__ == "__main__":
