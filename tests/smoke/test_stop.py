@@ -15,7 +15,7 @@ STUDY = ("digits", "--set", "seeds=30", "--set", "base.epochs=40")
 
 def _started(mixsweep: CommandLine, *options: str) -> "subprocess.Popen[str]":
     process = mixsweep.start("run", *STUDY, "--slots", "1", *options)
-    while mixsweep.json("status", *STUDY)["epochs"]["done"] == 0:
+    while not mixsweep.json("status", *STUDY)["running"]:
         assert process.poll() is None, process.communicate()
         time.sleep(0.5)
     return process
@@ -25,12 +25,12 @@ def test_stop_lets_runs_finish_and_stop_now_interrupts_them(
     command_line: CommandLines, tmp_path: Path
 ) -> None:
     mixsweep, told = command_line(), tmp_path / "told"
-    nothing = mixsweep("stop", *STUDY)
+    nothing = mixsweep("stop", "digits")
     assert "not running" in nothing.stderr
     process = _started(
         mixsweep, "--on-finish", f'echo "$MIXSWEEP_STUDY $MIXSWEEP_EXIT_CODE" >{told}'
     )
-    said = mixsweep("stop", *STUDY)
+    said = mixsweep("stop", "digits")
     assert f"pid {process.pid} on" in said.stderr
     _, err = process.communicate(timeout=200)
     assert process.returncode == 1, err
@@ -43,6 +43,6 @@ def test_stop_lets_runs_finish_and_stop_now_interrupts_them(
     assert f"{finished}/90" in mixsweep("status").stdout
 
     process = _started(mixsweep)
-    mixsweep("stop", *STUDY, "--now")
+    mixsweep("stop", "digits", "--now")
     _, err = process.communicate(timeout=200)
     assert process.returncode == 130, err
