@@ -14,8 +14,9 @@ STUDY = ("digits", "--set", "seeds=30", "--set", "base.epochs=40")
 
 
 def _started(mixsweep: CommandLine, *options: str) -> "subprocess.Popen[str]":
+    before = mixsweep.json("status", *STUDY)["epochs"]["done"]
     process = mixsweep.start("run", *STUDY, "--slots", "1", *options)
-    while not mixsweep.json("status", *STUDY)["running"]:
+    while mixsweep.json("status", *STUDY)["epochs"]["done"] == before:
         assert process.poll() is None, process.communicate()
         time.sleep(0.5)
     return process
