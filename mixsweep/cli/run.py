@@ -119,7 +119,7 @@ def stop(study: str, home: Path, store_url: str | None, now: bool) -> int:
     ask_to_stop(store, name, holder, "now" if now else "finish")
     progress = read_progress(store, name)
     running = 0 if progress is None else len(progress.running)
-    text = f"stops and interrupts {running} runs" if now else f"stops after {running} running runs"
+    text = f"stops {'and interrupts' if now else 'after'} the runs in training ({running})"
     click.echo(
         f"{name}: {holder} {text}; next  {program()} status {shlex.quote(study)} {place.options}",
         err=True,

@@ -26,7 +26,7 @@ from sweeps.machine.databases import DatabaseError
 from sweeps.machine.home import Home
 from sweeps.machine.terminal_text import padded, screen, shortened, width_of
 from sweeps.reading.study_file import StudyError, load_study
-from sweeps.state.ledger import forget_launch, launches
+from sweeps.state.ledger import forget_launch, launches, reference_of
 from sweeps.state.statements import note_forgotten
 from sweeps.study.study import Study
 
@@ -63,7 +63,7 @@ def _launched(
     }
     studies, unread = [], {}
     for (name, _), launch in sorted(chosen.items()):
-        reference = f"{name}@{launch.settings[:8]}"
+        reference = reference_of(name, launch.settings)
         try:
             study = load_study(reference, (), store.url, reads_only=True)
             grown = Request(reference=reference, overrides=(), study=study, home=place).grown
@@ -233,13 +233,13 @@ def _forget(studies: Sequence[Study], place: Home, *, yes: bool) -> int:
             f"{searches[0]}: Optuna's storage has the points of its search; delete the home instead"
         )
     launched, unread = _launched(place, all_settings=True)
-    own = {f"{study.name}@{study.settings[:8]}" for study in studies}
+    own = {reference_of(study.name, study.settings) for study in studies}
     for name in sorted(unread.keys() - own):
         raise RefusedError(
             f"nothing is deleted, because {name} cannot be read, and may share results: "
             f"{unread[name]}"
         )
-    others = [s for s in launched if f"{s.name}@{s.settings[:8]}" not in own]
+    others = [s for s in launched if reference_of(s.name, s.settings) not in own]
     with contextlib.ExitStack() as leases:
         for name in names if yes else ():
             leases.enter_context(Lease.acquire(store, name, command_line()))

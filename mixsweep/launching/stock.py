@@ -8,6 +8,7 @@ from mixup_core.keys import stage_keys
 from mixup_core.store.checkpoints import Store
 from mixup_core.store.manifests import Stage
 from mixup_core.store.sealed_files import known
+from sweeps.state.ledger import reference_of
 from sweeps.state.results import diverged
 from sweeps.study.study import Study
 
@@ -67,7 +68,9 @@ def take_stock(studies: Sequence[Study], store: Store) -> tuple[Holding, ...]:
         held = [stages.pop(key) for keys in runs for key in keys if key in stages]
         holdings.append(
             Holding(
-                title=study.name + f"@{study.settings[:8]}" * (names[study.name] > 1),
+                title=study.name
+                if names[study.name] == 1
+                else reference_of(study.name, study.settings),
                 num_runs=len(runs),
                 num_finished=sum(keys[-1] in stored for keys in runs),
                 stages=tuple(held),

@@ -176,6 +176,11 @@ def stored_launch(store: Store, reference: str) -> Launch | None:
     return matches[-1] if matches else None
 
 
+def reference_of(study: str, settings: str) -> str:
+    """Return the name of a study with the first digits of its settings, for `stored_launch`."""
+    return f"{study}@{settings[:8]}"
+
+
 def _data_name(digest: str) -> str:
     return f"{_DATA}/{digest}.json"
 

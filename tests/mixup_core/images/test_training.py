@@ -14,10 +14,12 @@ from torch import nn
 from torch.nn.functional import cross_entropy, one_hot
 
 from mixup_core.config.building import with_values
+from mixup_core.images import training
 from mixup_core.images.batches import Draws
 from mixup_core.images.choices.optimizers import Sgd
 from mixup_core.images.config import VARIED, TrainConfig
 from mixup_core.images.data.datasets import Splits, load
+from mixup_core.images.forward import HiddenMix
 from mixup_core.images.objectives.objective import Minimised, Plain
 from mixup_core.images.training import Training, fit
 from mixup_core.images.training_state import TrainingState, move_one_weight
@@ -85,6 +87,18 @@ def test_metrics_of_an_objective_are_recorded_per_image(
     monkeypatch.setattr(Plain, "metrics", {"train/twice": Metric(label="twice")})
     for record in trained(config, splits)[0]:
         assert record.metrics["train/twice"] == pytest.approx(2 * record.metrics["train/loss"])
+
+
+def test_an_objective_of_a_plugin_may_mix_the_hidden_layer_by_weights_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(training, "is_of_plugin", lambda part: True)
+    own, of_batch = (HiddenMix(layer=1, lam=torch.full((2,), lam)) for lam in (0.3, 0.5))
+    objective = Mock(on=lambda batch, student, loss, teacher: student(torch.ones(2), own))
+    student = Mock(return_value="minimised")
+    batch: Any = SimpleNamespace(hidden=of_batch)
+    assert training._minimised(objective, batch, student, Mock(), None) == "minimised"
+    assert student.call_args.args[1] is own
 
 
 def test_held_out_images_are_evaluated_at_the_interval_eval_every(
